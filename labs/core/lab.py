@@ -1,0 +1,130 @@
+"""What a lab is: one frozen record of plain functions and tables, `LAB` in its lab.py.
+
+The engine knows labs by this record alone. `package` and `path` are filled in by `labs.core.registry.load`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labs.core.inputs import Draw
+
+Array: TypeAlias = NDArray[Any]
+Arrays: TypeAlias = dict[str, Array]
+Kind: TypeAlias = Literal["close", "zero", "exact", "identical", "within", "witness"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How an item is judged when it is not the default (`close` for floats, `exact` for integers and booleans).
+
+    `zero` replaces the default check of `item`. `identical` and `within` stand beside it: `other` names the observed
+    item that must have the same bits, or the reference item that holds the bound on abs(item) (reference side only).
+    An item named by `identical` or `within` that the reference lacks is promised by the observed side alone.
+    """
+
+    kind: Kind
+    item: str
+    other: str = ""
+
+
+def zero(item: str) -> Rule:
+    """Every element of `item` is exactly 0 on the observed side."""
+    return Rule("zero", item)
+
+
+def identical(item: str, other: str) -> Rule:
+    """The observed items `item` and `other` have the same bits."""
+    return Rule("identical", item, other)
+
+
+def within(item: str, bound: str) -> Rule:
+    """Element by element, abs(observed `item`) <= reference `bound` (same shape, or a scalar)."""
+    return Rule("within", item, bound)
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A derivative that knows no formula: d loss / d input must equal the hand-derived reference `item`.
+
+    `loss(config, arrays, held) -> scalar` composes forward kernels only. `arrays` holds the inputs with `input`
+    perturbed (complex128 for the complex step, float64 for differences), `held` the same inputs unperturbed, for
+    paths that the gradient does not take.
+    """
+
+    item: str
+    loss: Callable[[Any, Arrays, Arrays], Any]
+    input: str
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One process of the framework side: a function of the lab's torch_impl.STAGES, and the items that it yields.
+
+    `items` are fnmatch patterns; `after` names stages that have to be complete before (what they left in
+    `place.scratch` and `place.checkpoints` is there); `ranks` is the number of processes that run it together.
+    """
+
+    name: str
+    items: tuple[str, ...]
+    after: tuple[str, ...] = ()
+    ranks: Callable[[Any], int] = lambda config: 1
+
+
+@dataclass(frozen=True)
+class Control:
+    """A known fault that a run has to catch.
+
+    `swap` replaces parts by functions of the lab's torch_faults.py, `lie` changes config values for the torch side
+    only, `at` changes them for both sides so that the fault can show. `must` and `may` are fnmatch patterns over check
+    names: every check that matches `must` has to fail, one that matches `may` can, every other one has to pass.
+    """
+
+    name: str
+    why: str
+    must: tuple[str, ...]
+    may: tuple[str, ...] = ()
+    swap: Mapping[str, str] = field(default_factory=dict)
+    lie: Mapping[str, Any] = field(default_factory=dict)
+    at: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _no_problems(config: Any) -> Sequence[tuple[str, str]]:
+    return ()
+
+
+@dataclass(frozen=True)
+class Lab:
+    """One lab. Everything the engine needs to draw, compute, run, judge and explain it.
+
+    items: fnmatch pattern -> formula or sentence; every promised item matches one, every pattern matches an item.
+    inputs(config, draw) -> arrays;  reference(config, inputs) -> {item: array}, dtype-generic.
+    rules(config) -> the checks that are not the default ones.
+    footprint(config) -> bytes that both processes together take at their peak, roughly.
+    problems(config) -> (key, sentence) pairs for what single bounds can't say: "group: 3 does not divide d_in 8".
+    """
+
+    name: str
+    title: str
+    equations: str
+    items: Mapping[str, str]
+    config: type[Any]
+    inputs: Callable[[Any, Draw], Arrays]
+    reference: Callable[[Any, Arrays], Arrays]
+    rules: Callable[[Any], tuple[Rule, ...]]
+    witnesses: tuple[Witness, ...]
+    stages: tuple[Stage, ...]
+    controls: tuple[Control, ...]
+    footprint: Callable[[Any], int]
+    problems: Callable[[Any], Sequence[tuple[str, str]]] = _no_problems
+    package: str = ""
+    path: Path = Path()
+
+
+def is_float(array: Array) -> bool:
+    """True where `close` is the default check, False where `exact` is."""
+    return bool(np.issubdtype(array.dtype, np.floating))
