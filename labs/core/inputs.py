@@ -30,7 +30,7 @@ class Draw:
 
     def uniform(self, name: str, shape: Shape, low: float = 0.0, high: float = 1.0) -> F64:
         """Uniform on [low, high), 53 random bits each."""
-        unit = (self.bits(name, _count(shape)) >> np.uint64(11)) * 2.0**-53
+        unit: F64 = (self.bits(name, _count(shape)) >> np.uint64(11)) * np.float64(2.0**-53)
         return (low + (high - low) * unit).reshape(shape)
 
     def normal(self, name: str, shape: Shape, scale: float = 1.0) -> F64:
@@ -38,7 +38,7 @@ class Draw:
         count = _count(shape)
         total = np.zeros(count)
         for row in range(12):  # one stream per term keeps the memory at two arrays
-            total += (self.bits(f"{name}#{row}", count) >> np.uint64(11)) * 2.0**-53
+            total += self.uniform(f"{name}#{row}", (count,))
         return (scale * (total - 6.0)).reshape(shape)
 
     def integers(self, name: str, shape: Shape, high: int) -> NDArray[np.int64]:

@@ -1,0 +1,70 @@
+"""stdout carries the result, stderr the talk."""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TextIO
+
+DEFAULT_COLUMNS = 80
+
+
+@dataclass(frozen=True)
+class Look:
+    """How text is shown: `width` in columns (None: a pipe, never cut or wrapped), and whether colour is welcome."""
+
+    width: int | None
+    colour: bool
+
+
+def look(stream: TextIO, environ: Mapping[str, str]) -> Look:
+    """What `stream` can show: its width and colour when it is a terminal; NO_COLOR and TERM=dumb are obeyed."""
+    if not stream.isatty():
+        return Look(width=None, colour=False)
+    plain = bool(environ.get("NO_COLOR")) or environ.get("TERM") == "dumb"
+    return Look(width=shutil.get_terminal_size((DEFAULT_COLUMNS, 24)).columns, colour=not plain)
+
+
+def emit(text: str) -> None:
+    """Write the result to stdout. A reader that has gone away (`| head`) does not change the exit code."""
+    try:
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # the interpreter flushes stdout once more when it exits, and must not fail there
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def say(text: str) -> None:
+    """Write one line of talk to stderr; a closed stderr is no reason to stop."""
+    try:
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+    except OSError:
+        pass
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run is: one line that is overwritten on a terminal, plain lines elsewhere, nothing when quiet."""
+
+    stream: TextIO
+    quiet: bool
+
+    def __call__(self, step: str) -> None:
+        """Show `step`."""
+        if not self.quiet:
+            self._write(f"\r\x1b[K{step}" if self.stream.isatty() else f"{step}\n")
+
+    def clear(self) -> None:
+        """Take the line away, so that the result starts on an empty one."""
+        if not self.quiet and self.stream.isatty():
+            self._write("\r\x1b[K")
+
+    def _write(self, text: str) -> None:
+        try:
+            self.stream.write(text)
+            self.stream.flush()
+        except OSError:
+            pass

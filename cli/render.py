@@ -1,0 +1,180 @@
+"""A report as terminal text: pure functions from the report's dict to lines.
+
+A green run is one line. A red one shows the failures first, worst first, then the verdict. With `width` None (a pipe)
+nothing is wrapped or cut.
+"""
+
+import shlex
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from cli.output import Look
+from labs.core.reports import summary
+from labs.core.reports.summary import Record, number
+
+IN_FULL = 10  # failures shown with all their values; the rest gets a line each, until -v
+INDENT = "  "
+STYLES = {"green": "1;32", "red": "1;31", "yellow": "33", "dim": "2"}
+SEPARATOR = " · "
+
+
+def terminal(report: Record, bundle: str, look: Look, level: int = 0) -> str:
+    """The report as text. `level` -1 is the verdict alone, 1 every check and control as a table."""
+    blocks = [_block(lab, bundle, look, level) for lab in report["labs"]] if level >= 0 else []
+    lines = [line for block in blocks if block for line in [*block, ""]]
+    return "\n".join([*lines, *_verdicts(report, bundle, look)])
+
+
+def _verdicts(report: Record, bundle: str, look: Look) -> list[str]:
+    """One line a config; the run's own facts end the only one, or get a line of their own."""
+    labs, footer = report["labs"], summary.footer(report, bundle)
+    if len(labs) == 1:
+        return _joined([*summary.verdict(labs[0]), *footer], labs[0]["status"], look)
+    total = summary.count(len(labs), "config") + f" {report['run']['status']}"
+    rows = [line for lab in labs for line in _joined(summary.verdict(lab), lab["status"], look)]
+    return [*rows, *_joined([total, *footer], report["run"]["status"], look)]
+
+
+def _joined(parts: Sequence[str], status: str, look: Look) -> list[str]:
+    """The parts between dots, broken at a dot where the terminal ends, the first one in the verdict's colour."""
+    lines = [parts[0]]
+    for part in parts[1:]:
+        longer = lines[-1] + SEPARATOR + part
+        if look.width is None or len(longer) <= look.width:
+            lines[-1] = longer
+        else:
+            lines.append(INDENT + part)
+    style = "green" if status == "passed" else "red"
+    return [painted(parts[0], style, look) + lines[0][len(parts[0]) :], *lines[1:]]
+
+
+def _block(lab: Record, bundle: str, look: Look, level: int) -> list[str]:
+    """What stands above the verdict of one config: failures when there are any, tables with -v."""
+    lines = _failures(lab, look, level)
+    if level > 0:
+        lines += [*_tables(lab, look), *_loosened(lab)]
+    if lab["status"] != "passed":
+        lines.append(f"again: {shlex.join(summary.again(lab, bundle))}")
+    return lines
+
+
+def _failures(lab: Record, look: Look, level: int) -> list[str]:
+    failed = summary.failing(lab)
+    full = failed if level > 0 else failed[:IN_FULL]
+    rest = [f"{c['name']} ({c['kind']}): {summary.decades(c)}" for c in failed[len(full) :]]
+    other = [line for t in summary.trouble(lab) for line in _bullet(t, look)]
+    return [*(line for check in full for line in failure(check, look)), *rest, *other]
+
+
+def _bullet(sentence: str, look: Look) -> list[str]:
+    first, *rest = sentence.splitlines() or [""]
+    mark, *more = _wrapped(f"! {first}", look)
+    return [painted("!", "red", look) + mark[1:], *more, *(INDENT + line for line in rest)]
+
+
+def failure(check: Record, look: Look) -> list[str]:
+    """One failed check: both values, where, the limit, which side is wrong, the diagnosis, the message."""
+    head = f"{painted(check['name'], 'red', look)} ({_kind(check)}): {summary.decades(check)}"
+    rows = [("observed", _side(check, "observed")), ("reference", _side(check, "reference"))]
+    rows += [("at", _place(check)), ("limit", _limit(check)), ("arbiter", summary.wrong_side(check))]
+    rows += [("diagnosis", check.get("diagnosis") or ""), ("message", check["message"])]
+    return [head, *(line for label, text in rows if text for line in _row(label, text, look))]
+
+
+def _kind(check: Record) -> str:
+    return f"{check['kind']} {check['other']}" if check.get("other") else str(check["kind"])
+
+
+def _side(check: Record, side: str) -> str:
+    worst = check.get("worst")
+    return str(worst[side]) if worst else ""
+
+
+def _place(check: Record) -> str:
+    worst = check.get("worst")
+    if not worst:
+        return ""
+    share = f"{check['out_of_tolerance']} of {check['count']} out of tolerance"
+    return f"{list(worst['index'])} of {list(check['shape'])} {check['dtype']}, {share}"
+
+
+def _limit(check: Record) -> str:
+    bound, tolerance = summary.limit(check), check.get("tolerance")
+    if bound is None or not tolerance:
+        return ""
+    reason = f"; {tolerance['reason']}" if tolerance["reason"] else ""
+    return f"{bound:.3g} = {tolerance['atol']:g} + {tolerance['rtol']:g} |reference|{reason}"
+
+
+def _row(label: str, text: str, look: Look) -> list[str]:
+    return _wrapped(f"{INDENT}{label:<10} {text}", look, hang=len(INDENT) + 11)
+
+
+def _wrapped(line: str, look: Look, hang: int = 2) -> list[str]:
+    """The line, broken at spaces where the terminal ends; long words (paths) stay whole to be copied."""
+    if look.width is None:
+        return [line]
+    return textwrap.wrap(
+        line, look.width, subsequent_indent=" " * hang, break_long_words=False, break_on_hyphens=False
+    ) or [""]
+
+
+def _tables(lab: Record, look: Look) -> list[str]:
+    """Every check and every control, one row each."""
+    checks: list[tuple[str, ...]] = [("check", "kind", "status", "decades", "max_abs", "max_ulp", "out of")]
+    checks += [_check_row(c) for c in lab["checks"]]
+    controls: list[tuple[str, ...]] = [("control", "status", "good", "fault", "must fail")]
+    controls += [_control_row(c) for c in lab["controls"]]
+    return [*table(checks, look), *(["", *table(controls, look)] if lab["controls"] else [])]
+
+
+def _check_row(check: Record) -> tuple[str, ...]:
+    out = f"{check.get('out_of_tolerance') or 0}/{check.get('count') or 0}"
+    numbers = [short(check.get(key)) for key in ("headroom", "max_abs", "max_ulp")]
+    return (str(check["name"]), str(check["kind"]), str(check["status"]), *numbers, out)
+
+
+def _control_row(control: Record) -> tuple[str, ...]:
+    separation = control.get("separation") or {}
+    sides = [short(separation.get(key)) for key in ("good", "fault")]
+    return (str(control["name"]), str(control["status"]), *sides, " ".join(control["must"]))
+
+
+def short(value: Any) -> str:  # noqa: ANN401 - a JSON value
+    """A number in at most 8 characters, "-" where there is none."""
+    if value is None:
+        return "-"
+    return f"{number(value):.3g}"
+
+
+def table(rows: Sequence[Sequence[str]], look: Look) -> list[str]:
+    """Columns two spaces apart, the first row dim; on a terminal the first column gives way so that a row fits."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    if look.width is not None:
+        others = sum(widths[1:-1]) + min(widths[-1], 20) + 2 * (len(widths) - 1)
+        widths[0] = min(widths[0], max(12, look.width - others))
+    lines = [_cells(row, widths, look) for row in rows]
+    return [painted(lines[0], "dim", look), *lines[1:]]
+
+
+def _cells(row: Sequence[str], widths: Iterable[int], look: Look) -> str:
+    line = "  ".join(clipped(cell, width).ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    return line if look.width is None else clipped(line, look.width)
+
+
+def clipped(text: str, width: int) -> str:
+    """`text` in `width` columns, the end kept (an item's last words tell it apart) behind an ellipsis."""
+    return text if len(text) <= width else "…" + text[len(text) - width + 1 :]
+
+
+def _loosened(lab: Record) -> list[str]:
+    return [
+        f"loosened: {t['pattern']} to atol {number(t['atol']):g}, rtol {number(t['rtol']):g}: {t['reason']}"
+        for t in lab["loosened"]
+    ]
+
+
+def painted(text: str, style: str, look: Look) -> str:
+    """`text` in a colour when the terminal wants colours."""
+    return f"\x1b[{STYLES[style]}m{text}\x1b[0m" if look.colour else text

@@ -1,0 +1,113 @@
+"""`lab run`: compute both sides, judge, write the bundle, say the verdict."""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from cli.list import complete_config
+from cli.output import Progress, emit, look
+
+if TYPE_CHECKING:
+    from labs.core.run import Finished
+
+Format = Literal["terminal", "json", "markdown"]
+
+
+@dataclass(frozen=True)
+class View:
+    """How the result is shown. `level` is -1 (quiet), 0 or 1 (verbose)."""
+
+    format: Format
+    level: int
+
+
+def run(  # one parameter an option: this list is the manual
+    context: typer.Context,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...",
+            help="A shipped config, a YAML file or a lab folder; none: the default config of every lab.",
+            autocompletion=complete_config,
+            show_default=False,
+        ),
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a config value (sgd.steps=3); repeatable."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the inputs, instead of the config's.")] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the bundle goes.")] = Path("artifacts"),
+    python: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="Another interpreter that has torch and NumPy, for the framework side."),
+    ] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Torch threads, instead of the config's.")] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATTERN", help="Judge only the items that match; repeatable. Narrows the verdict."),
+    ] = None,
+    no_controls: Annotated[
+        bool, typer.Option("--no-controls", help="Skip the known faults. Narrows the verdict.")
+    ] = False,
+    view: Annotated[Format, typer.Option("--format", help="What stdout carries.")] = "terminal",
+    timeout: Annotated[float, typer.Option(metavar="S", min=0.001, help="Seconds for the whole run.")] = 600.0,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="The verdict alone, no progress.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every check and control as a table.")] = False,
+) -> Callable[[], int]:
+    """Run labs and judge them: exit code 0 passed, 1 an honest no."""
+    request = {
+        "names": tuple(names or ()),
+        "changes": tuple(changes or ()),
+        "seed": seed,
+        "out": out,
+        "threads": threads,
+        "only": tuple(only or ()),
+        "controls": not no_controls,
+        "timeout": timeout,
+        "command": tuple(context.obj),
+    }
+    return lambda: _run(request, python, View(view, level=int(verbose) - int(quiet)))
+
+
+def _run(request: dict[str, Any], python: Path | None, view: View) -> int:
+    progress = Progress(sys.stderr, quiet=view.level < 0)
+    try:
+        with redirect_stdout(sys.stderr):  # a user's lab may print; stdout carries the result alone
+            finished = _finished(request, python, progress)
+    finally:
+        progress.clear()
+    emit(_shown(finished, view))
+    return int(finished.report["run"]["exit_code"])
+
+
+def _finished(request: dict[str, Any], python: Path | None, progress: Progress) -> "Finished":
+    """Start the framework process, and import the rest of the engine while it imports torch."""
+    from tempfile import TemporaryDirectory
+
+    from labs.core.launch import Framework  # standard library only
+
+    with TemporaryDirectory(prefix="framework-lab-") as scratch, Framework(python, Path(scratch)) as framework:
+        from labs.core.run import Request  # NumPy, pydantic, yaml
+        from labs.core.run import run as run_labs
+
+        return run_labs(Request(**request), framework, progress)
+
+
+def _shown(finished: "Finished", view: View) -> str:
+    if view.format == "json":
+        return json.dumps(finished.report, indent=2, allow_nan=False)
+    if view.format == "markdown":
+        from labs.core.reports.markdown import markdown  # when asked for
+
+        return markdown(finished.report)
+    from cli.render import terminal  # while torch was importing it was not needed
+
+    return terminal(finished.report, str(finished.bundle), look(sys.stdout, os.environ), view.level)

@@ -1,0 +1,26 @@
+"""`lab verify`: does a bundle still say what its arrays say?"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.output import emit
+
+
+def verify(
+    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="The folder of a run.", show_default=False)],
+) -> Callable[[], int]:
+    """Check a bundle's hashes, then judge again from its stored arrays."""
+    return lambda: _verify(bundle)
+
+
+def _verify(bundle: Path) -> int:
+    from labs.core.verify import verify as check  # imports NumPy
+
+    found = check(bundle)
+    count = len(found.problems)
+    verdict = f"{bundle}: {count} problem{'s' if count > 1 else ''}" if count else f"{bundle}: verified"
+    emit("\n".join([*found.problems, f"{verdict} · {found.summary}"]))
+    return 1 if count else 0

@@ -1,0 +1,165 @@
+"""Known faults that every run has to catch, so that a green verdict is known to be falsifiable.
+
+Controls run with the lab's own parts at the lab's default config (plus what the control's `at` changes), never with
+the user's. All controls that share a config share a bench: its inputs, its reference and its good run.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from labs.core.compare import DECADES
+from labs.core.config import changed, default
+from labs.core.inputs import Draw
+from labs.core.items import Tolerance
+from labs.core.judge import Check, judge_all
+from labs.core.lab import Array, Arrays, Control, Lab, Rule
+from labs.core.observed import Observed
+from labs.core.patterns import matches
+from labs.core.schedule import Case, Ran, items_of
+
+Tolerances = Sequence[tuple[str, Tolerance]]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The controls that run at one config, and the good run beside them."""
+
+    config: Any
+    inputs: Arrays
+    good: Case
+    faulty: tuple[tuple[Control, Case], ...]
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """The good run first: what the faulty ones share with it is not written twice."""
+        return (self.good, *(case for _, case in self.faulty))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one control: caught, missed (a check of `must` passed) or leaked (another check failed)."""
+
+    control: Control
+    status: str
+    failed: tuple[str, ...]
+    missed: tuple[str, ...]
+    leaked: tuple[str, ...]
+    good: float
+    fault: float
+    message: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The control's entry in report.json."""
+        return {
+            "name": self.control.name,
+            "why": self.control.why,
+            "status": self.status,
+            "must": list(self.control.must),
+            "may": list(self.control.may),
+            "failed": list(self.failed),
+            "missed": list(self.missed),
+            "leaked": list(self.leaked),
+            "separation": {"good": self.good, "fault": self.fault},
+            "message": self.message,
+        }
+
+
+def benches(lab: Lab, scratch: Path, out: Path, seed: int = 0) -> tuple[Bench, ...]:
+    """One bench for each config that the lab's controls ask for, inputs drawn; nothing is run yet."""
+    groups: dict[str, list[Control]] = {}
+    for control in lab.controls:
+        groups.setdefault(json.dumps(dict(control.at), sort_keys=True), []).append(control)
+    made = []
+    for number, controls in enumerate(groups.values()):
+        config = default(lab, controls[0].at)
+        made.append(bench(controls, config, lab.inputs(config, Draw(seed)), scratch / str(number), out))
+    return tuple(made)
+
+
+def bench(controls: Sequence[Control], config: Any, inputs: Arrays, scratch: Path, out: Path) -> Bench:
+    """The good run at `config` and these controls beside it; a control's lies reach the torch side only."""
+    good = _case("good", config, scratch, scratch / "good")
+    faulty = [(c, _case(c.name, changed(config, c.lie), scratch, out / c.name, _faults(c), good.out)) for c in controls]
+    return Bench(config, inputs, good, tuple(faulty))
+
+
+def _faults(control: Control) -> dict[str, str]:
+    return {part: f"fault:{fault}" for part, fault in control.swap.items()}
+
+
+def _case(
+    name: str, config: Any, scratch: Path, out: Path, swap: Mapping[str, str] | None = None, good: Path | None = None
+) -> Case:
+    own = scratch / "places" / name
+    return Case(name, config, scratch / "inputs", out, own, own / "checkpoints", swap or {}, good)
+
+
+def verdicts(
+    bench: Bench, rules: tuple[Rule, ...], reference: Mapping[str, Array], ran: Sequence[Ran], tolerances: Tolerances
+) -> tuple[Verdict, ...]:
+    """Judge the good run once, then each control where its items have other bits than the good run's."""
+    paths = items_of(bench.good, ran)
+    good = {(c.name, c.kind): c for c in judge_all(rules, reference, Observed(paths), tolerances)}
+    found = []
+    for control, case in bench.faulty:
+        crashed = [r.failure for r in ran if r.case is case and r.crashed]
+        checks = _judge_changed(items_of(case, ran), paths, rules, reference, good, tolerances)
+        found.append(verdict(control, tuple(good.values()), checks, "; ".join(crashed)))
+    return tuple(found)
+
+
+def _judge_changed(
+    paths: Mapping[str, Path],
+    good_paths: Mapping[str, Path],
+    rules: tuple[Rule, ...],
+    reference: Mapping[str, Array],
+    good: Mapping[tuple[str, str], Check],
+    tolerances: Tolerances,
+) -> tuple[Check, ...]:
+    same = {name for name, path in paths.items() if good_paths.get(name) == path}
+    affected = tuple(r for r in rules if not reads(r) <= same)
+    owed = {name for rule in affected for name in reads(rule)} | (paths.keys() - same)
+    again = judge_all(affected, reference, Observed({n: p for n, p in paths.items() if n in owed}), tolerances)
+    return tuple({**good, **{(c.name, c.kind): c for c in again}}.values())
+
+
+def reads(rule: Rule) -> set[str]:
+    """The observed items that a check reads."""
+    return {rule.item, rule.other} if rule.kind == "identical" else {rule.item}
+
+
+def verdict(control: Control, good: Sequence[Check], checks: Sequence[Check], crashed: str = "") -> Verdict:
+    """Compare what failed with what has to fail and what may."""
+    must = [c for c in checks if _matches(c, control.must)]
+    failed = [c for c in checks if c.status != "passed"]
+    unmatched = [p for p in control.must if not any(_matches(c, (p,)) for c in checks)]
+    missed = [label(c) for c in must if c.status == "passed"] + unmatched
+    leaked = [label(c) for c in failed if not _matches(c, (*control.must, *control.may))]
+    status = "missed" if missed or crashed else "leaked" if leaked else "caught"
+    return Verdict(
+        control=control,
+        status=status,
+        failed=tuple(label(c) for c in failed),
+        missed=tuple(missed),
+        leaked=tuple(leaked),
+        good=min((_decades(c) for c in good if _matches(c, control.must)), default=0.0),
+        fault=min((-_decades(c) for c in must), default=0.0),
+        message=crashed,
+    )
+
+
+def _decades(check: Check) -> float:
+    """A check's headroom; one that failed before its values were compared is as wrong as can be."""
+    return check.headroom if check.headroom is not None else -DECADES
+
+
+def label(check: Check) -> str:
+    """A check's name where items can have several: `init/output` by default, `init/output:identical` beside it."""
+    return check.name if check.kind in ("close", "exact", "zero") else f"{check.name}:{check.kind}"
+
+
+def _matches(check: Check, patterns: Sequence[str]) -> bool:
+    return matches(check.name, patterns) or matches(f"{check.name}:{check.kind}", patterns)

@@ -1,0 +1,52 @@
+"""How an interpreter is started as a framework process. Standard library only, Python 3.10 syntax.
+
+The `-c` line says hello first, so that a program that is no Python can be told from a Python that has no torch, then
+registers the `labs` package by its folder: nothing else of the referee's environment becomes importable there.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False  # typing and collections.abc are slow to import, and the start of the process waits for this
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LABS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - so is pathlib
+
+_BOOT = """\
+import sys
+sys.path[:] = [entry for entry in sys.path if entry]  # the current folder must not shadow torch
+import os
+os.write(int(sys.argv[2]), ('{"hello": [%d, %d]}\\n' % sys.version_info[:2]).encode())
+import importlib.util
+spec = importlib.util.spec_from_file_location(
+    'labs', os.path.join(sys.argv[1], '__init__.py'), submodule_search_locations=[sys.argv[1]])
+sys.modules['labs'] = labs = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(labs)
+from labs.core.worker import main
+main(*sys.argv[2:])
+"""
+
+_REFEREE_ONLY = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
+_TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR")
+
+
+def command(python: str, answers: int, scratch: str, mode: str) -> list[str]:
+    """The command line of a framework process. mode: see `labs.core.worker.main`."""
+    return [python, "-c", _BOOT, LABS, str(answers), scratch, mode]
+
+
+def environment(*, foreign: bool) -> dict[str, str]:
+    """The environment of a framework process; a foreign interpreter does not see this one's paths."""
+    dropped = _REFEREE_ONLY if foreign else ()
+    kept = {name: value for name, value in os.environ.items() if name not in dropped}
+    if not under_torchrun(kept):
+        kept["GLOO_SOCKET_IFNAME"] = "lo0" if sys.platform == "darwin" else "lo"
+    return kept
+
+
+def under_torchrun(environ: Mapping[str, str]) -> bool:
+    """Whether torchrun's variables are there: ranks then join its group."""
+    return all(name in environ for name in _TORCHRUN)

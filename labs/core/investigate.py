@@ -1,0 +1,175 @@
+"""After a failed check: how far is each side from extended precision, which side is wrong, and what fault is it?
+
+Only red runs pay for this. The lab's controls run again at the user's config; what they give is held against what was
+observed, and against the reference. The values pinned with the release say which side moved at the default config.
+Where the user's sizes make extended precision too expensive, the whole case is replayed at the default config.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from labs.core import arbiter, pinned
+from labs.core.controls import Bench, bench
+from labs.core.explain import explain
+from labs.core.inputs import Draw
+from labs.core.judge import Check
+from labs.core.lab import Array, Arrays, is_float
+from labs.core.launch import Framework
+from labs.core.observed import Observed
+from labs.core.schedule import finish, items_of, start, waves
+from labs.core.trial import Expected, Judged, Trial, save_all
+
+SAME = 1e-12  # a fault explains an item when they agree to this, relative to the item's largest magnitude
+INEXACT = 1e3  # ULP: a side that only rounds is a few away from extended precision, not a thousand
+
+Fault = Mapping[str, Array | None]  # the items in which a control differs from the good run; None: it yields none
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Both sides at one config, and what each known fault gives there."""
+
+    note: str  # empty, or where this is when it is not the user's config
+    reference: Mapping[str, Array]
+    observed: Mapping[str, Array]
+    exact: Mapping[str, Array]
+    faults: Mapping[str, Fault]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """The items that no longer have their pinned values at the default config, on each side."""
+
+    reference: frozenset[str]
+    observed: frozenset[str]
+
+
+def investigate(
+    trial: Trial, expected: Expected, judged: Judged, framework: Framework, scratch: Path, deadline: float
+) -> tuple[Check, ...]:
+    """The run's checks, the failed ones with arbiter, side and diagnosis filled in as far as they can be known."""
+    failed = tuple(c for c in judged.checks if c.status != "passed")
+    if not failed:
+        return judged.checks
+    lab, config = trial.settings.lab, trial.settings.config
+    usual = lab.config()
+    usual_inputs = lab.inputs(usual, Draw(0))
+    at_default = _play(trial, usual, usual_inputs, framework, scratch / "default", deadline)
+    known = pinned.read(lab)
+    moved = Moved(pinned.moved(known, at_default.reference), pinned.moved(known, at_default.observed))
+    if not arbiter.affordable(trial.inputs):
+        scene = dataclasses.replace(at_default, note=" (at the default config)")
+    else:
+        scene = _play(trial, config, trial.inputs, framework, scratch / "config", deadline)
+        scene = dataclasses.replace(scene, reference=expected.reference, observed=judged.observed)
+    return _explained(judged.checks, failed, scene, moved)
+
+
+def _play(trial: Trial, config: Any, inputs: Arrays, framework: Framework, scratch: Path, deadline: float) -> Scene:
+    """Run the run's own parts and every control at one config."""
+    lab = trial.settings.lab
+    made = bench(lab.controls, config, inputs, scratch, scratch / "out")
+    own = scratch / "places" / "replay"
+    replay = dataclasses.replace(
+        made.good,
+        name="replay",
+        out=scratch / "replay",
+        scratch=own,
+        checkpoints=own / "checkpoints",
+        swap=trial.case.swap,
+    )
+    save_all(made.good.inputs, inputs)
+    cases = [*made.cases, replay]
+    log = trial.folder / "log.txt"
+    played = waves(lab, lab.stages, cases, name=str(scratch), together=True, threads=trial.settings.threads, log=log)
+    start(framework, played[0])
+    ran = finish(framework, played, deadline)
+    reference = lab.reference(config, inputs)
+    exact = arbiter.extended(lab, config, inputs) if arbiter.affordable(inputs) else {}
+    return Scene("", reference, Observed(items_of(replay, ran)), exact, _faults(made, ran))
+
+
+def _faults(made: Bench, ran: Sequence[Any]) -> dict[str, Fault]:
+    good = items_of(made.good, ran)
+    found: dict[str, Fault] = {}
+    for control, case in made.faulty:
+        paths = items_of(case, ran)
+        written = Observed({n: p for n, p in paths.items() if good.get(n) != p})
+        found[control.name] = {**dict.fromkeys(good.keys() - paths.keys()), **written}
+    return found
+
+
+def _explained(checks: tuple[Check, ...], failed: tuple[Check, ...], scene: Scene, moved: Moved) -> tuple[Check, ...]:
+    names = tuple(dict.fromkeys(c.name for c in failed))
+    far = arbiter.distances(names, scene.exact, scene.reference, scene.observed)
+    observed_faults = {n: _best(n, names, scene.observed, scene.faults) for n in names}
+    reference_faults = {n: _best(n, names, scene.reference, scene.faults) for n in names}
+    disproved = {c.name for c in failed if c.kind == "witness"}
+    proved = {c.name for c in checks if c.kind == "witness"} - disproved
+
+    def filled(check: Check) -> Check:
+        if check.status == "passed":
+            return check
+        name = check.name
+        fault, mirrored = observed_faults[name], reference_faults[name]
+        side = _side(name, disproved, proved, moved, fault, mirrored, far.get(name))
+        diagnosis = _diagnosis(name, scene, fault, mirrored)
+        return dataclasses.replace(check, arbiter=far.get(name), side=side, diagnosis=diagnosis)
+
+    return tuple(filled(c) for c in checks)
+
+
+def _best(name: str, names: Sequence[str], side: Mapping[str, Array], faults: Mapping[str, Fault]) -> str:
+    """The control that gives this item as `side` has it: the one that explains most of the failed items."""
+    explains = {c: [n for n in names if n in fault and _same(fault[n], side.get(n))] for c, fault in faults.items()}
+    fitting = [c for c, explained in explains.items() if name in explained]
+    return max(fitting, key=lambda c: (len(explains[c]), -len(faults[c])), default="")
+
+
+def _same(a: Array | None, b: Array | None) -> bool:
+    if a is None or b is None:
+        return a is None and b is None
+    if a.shape != b.shape or not is_float(a) or not is_float(b):
+        return a.shape == b.shape and bool(np.array_equal(a, b))
+    peak = np.max(np.abs(a), initial=0.0)
+    return bool(np.max(np.abs(a - b), initial=0.0) <= SAME * peak)
+
+
+def _side(
+    name: str,
+    disproved: set[str],
+    proved: set[str],
+    moved: Moved,
+    fault: str,
+    mirrored: str,
+    far: Mapping[str, float] | None,
+) -> str | None:
+    """Which side is wrong, from the strongest evidence to the weakest; None when nothing tells."""
+    verdicts = (
+        (name in disproved, "reference"),
+        (name in moved.reference and name in moved.observed, "both"),
+        (name in moved.reference, "reference"),
+        (name in moved.observed, "observed"),
+        (bool(mirrored) and not fault, "reference"),
+        (bool(fault) and not mirrored, "observed"),
+        (far is not None and far["reference_ulp"] > INEXACT >= far["observed_ulp"], "reference"),
+        (name in proved, "observed"),
+    )
+    return next((side for true, side in verdicts if true), None)
+
+
+def _diagnosis(name: str, scene: Scene, fault: str, mirrored: str) -> str | None:
+    if fault:
+        return f"the torch side equals {fault}{scene.note}"
+    if mirrored:
+        return f"the reference equals {mirrored}{scene.note}"
+    reference, observed = scene.reference.get(name), scene.observed.get(name)
+    if reference is None or observed is None:
+        return None
+    clause = explain(np.asarray(reference), np.asarray(observed))
+    return f"{clause}{scene.note}" if clause else None

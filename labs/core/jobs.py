@@ -1,0 +1,96 @@
+"""What the referee asks of the framework process, and what it gets back.
+
+Both sides import this file (standard library only, Python 3.10 syntax), so a field exists once. The records travel as
+JSON objects: `dataclasses.asdict` one way, `job_from` and `result_from` the other.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Task:
+    """One call of a stage.
+
+    config: the resolved config as plain values; swap: part name -> "fault:NAME" | "file.py:name" | "module:name".
+    inputs: folder of <name>.npy; out: folder that gets <item path>.npy; scratch, checkpoints: see `Place`.
+    good: a folder with an earlier run's arrays: items whose dtype, shape and bits equal the file there are not written.
+    """
+
+    stage: str
+    config: dict[str, Any]
+    swap: dict[str, str]
+    inputs: str
+    out: str
+    scratch: str
+    checkpoints: str
+    good: str = ""
+
+
+@dataclass(frozen=True)
+class Job:
+    """Tasks that run one after the other in one process a rank; a task that raises does not stop the next.
+
+    id: unique in a run; package, path: the lab's import name and folder; threads: torch threads of each rank.
+    log: file to which the processes print (appended); the framework's own log when empty.
+    """
+
+    id: str
+    package: str
+    path: str
+    tasks: tuple[Task, ...]
+    ranks: int = 1
+    threads: int = 1
+    log: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one task ended on one rank.
+
+    task: index in the job. items: names written to `out`; same: names whose bits equal the good run's (not written).
+    error: one line ("ZeroDivisionError: …"); where: the swapped-in part through which the error passed, or "".
+    """
+
+    task: int
+    rank: int
+    status: Literal["ok", "raised"]
+    items: tuple[str, ...] = ()
+    same: tuple[str, ...] = ()
+    error: str = ""
+    traceback: str = ""
+    where: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """How a job ended. A task without an outcome did not complete; `end` then says why.
+
+    end: "" when every rank answered for every task and exited with 0, else "rank 1 was killed by SIGSEGV in stage …".
+    peak_rss_bytes: peaks of the ranks added up (pages that they share count once a rank).
+    log_tail: the last words printed, decoded leniently.
+    """
+
+    id: str
+    outcomes: tuple[Outcome, ...]
+    end: str
+    peak_rss_bytes: int
+    seconds: float
+    log_tail: str
+
+
+def job_from(values: Mapping[str, Any]) -> Job:
+    """The job that `dataclasses.asdict` took apart, after a trip through JSON."""
+    return Job(**{**values, "tasks": tuple(Task(**task) for task in values["tasks"])})
+
+
+def outcome_from(values: Mapping[str, Any]) -> Outcome:
+    """An outcome after a trip through JSON."""
+    return Outcome(**{**values, "items": tuple(values["items"]), "same": tuple(values["same"])})
+
+
+def result_from(values: Mapping[str, Any]) -> JobResult:
+    """A job's result after a trip through JSON."""
+    return JobResult(**{**values, "outcomes": tuple(outcome_from(outcome) for outcome in values["outcomes"])})

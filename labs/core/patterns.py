@@ -1,0 +1,24 @@
+"""Name patterns as users write them: `trained/grad/*` against item names, and pattern against pattern."""
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from functools import cache
+
+
+def matches(name: str, patterns: Iterable[str]) -> bool:
+    """True when any of the fnmatch patterns matches the whole name."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+@cache
+def overlap(a: str, b: str) -> bool:
+    """True when some name could match both patterns (a `[…]` set is taken to match anything that long or longer)."""
+    if "[" in a or "[" in b:
+        return True
+    if not a or not b:
+        return not (a + b).strip("*")
+    if "*" in (a[0], b[0]):
+        return (a[0] == "*" and (overlap(a[1:], b) or overlap(a, b[1:]))) or (
+            b[0] == "*" and (overlap(a, b[1:]) or overlap(a[1:], b))
+        )
+    return (a[0] == b[0] or "?" in (a[0], b[0])) and overlap(a[1:], b[1:])

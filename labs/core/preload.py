@@ -1,0 +1,30 @@
+"""Heavy modules that a lab wants imported once, before its children are forked.
+
+Standard library only, Python 3.10 syntax. The lab's torch_impl.py is read here, not run: a lab that crashes on import
+must crash a child, not the worker.
+"""
+
+import ast
+import importlib
+import sys
+from pathlib import Path
+
+
+def preload(torch_impl: Path) -> None:
+    """Import what the module-level tuple PRELOAD names; a module that can't be imported is left to its stage."""
+    for name in _names(torch_impl):
+        try:
+            importlib.import_module(name)
+        except Exception as error:  # noqa: BLE001 - the stage that needs it raises again, with its name on it
+            sys.stderr.write(f"PRELOAD {name}: {type(error).__name__}: {error}\n")
+
+
+def _names(file: Path) -> list[str]:
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return []
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["PRELOAD"]:
+            return [str(name) for name in ast.literal_eval(node.value)]
+    return []

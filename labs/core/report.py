@@ -1,0 +1,117 @@
+"""report.json as a value: what a run found, in the words of the schema, and the status that follows from it."""
+
+import math
+import resource
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from labs.core.items import Tolerance, promised
+from labs.core.judge import Check
+from labs.core.schedule import Ran
+from labs.core.trial import Expected, Judged, Trial
+
+if TYPE_CHECKING:
+    from labs.core.run import Request
+
+SCHEMA = "framework-lab/report/1"
+EXIT = {"passed": 0, "failed": 1, "error": 3}
+
+
+def lab_report(
+    trial: Trial, expected: Expected, judged: Judged, checks: Sequence[Check], request: "Request"
+) -> dict[str, Any]:
+    """One entry of `labs`: checks, controls and everything else that decides the lab's status."""
+    settings = trial.settings
+    failures = list(dict.fromkeys(r.failure for r in judged.ran if r.failure))
+    entry: dict[str, Any] = {
+        "name": settings.name,
+        "lab": settings.lab.name,
+        "title": settings.lab.title,
+        "seed": settings.seed,
+        "status": _status(checks, judged, expected, failures),
+        "promised": len(promised(expected.rules)),
+        "narrowed": _narrowed(request),
+        "loosened": _loosened(settings.tolerances),
+        "seconds": {**expected.seconds, **judged.seconds},
+        "peak_rss_bytes": {
+            "referee": _peak_rss(),
+            "framework": max((r.result.peak_rss_bytes for r in judged.ran), default=0),
+        },
+        "stages": [_stage(r) for r in judged.ran],
+        "failures": failures,
+        "wiring": {"spoils": expected.wiring.spoils, "problems": list(expected.wiring.problems)},
+        "checks": [c.to_json() for c in checks],
+        "controls": [v.to_json() for v in judged.verdicts],
+    }
+    plain: dict[str, Any] = finite(entry)
+    return plain
+
+
+def run_report(
+    began: datetime, name: str, command: Sequence[str], entries: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The whole report but for its environment; the run's status is the worst of its labs'."""
+    status = max((e["status"] for e in entries), key=lambda s: EXIT[s], default="error")
+    head = {
+        "id": name.removeprefix("framework-lab-"),
+        "bundle": name,
+        "created": began.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "command": list(command),
+        "status": status,
+        "exit_code": EXIT[status],
+        "seconds": round((datetime.now(UTC) - began).total_seconds(), 3),
+    }
+    return {"schema": SCHEMA, "run": head, "environment": {}, "labs": list(entries)}
+
+
+def finite(value: Any) -> Any:
+    """The same value for JSON: NaN and infinities as the strings "nan", "inf", "-inf", all the way down."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {k: finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(v) for v in value]
+    return value
+
+
+def _status(checks: Sequence[Check], judged: Judged, expected: Expected, failures: Sequence[str]) -> str:
+    if any(r.crashed for r in judged.ran):
+        return "error"
+    good = (
+        bool(checks)
+        and all(c.status == "passed" for c in checks)
+        and all(v.status == "caught" for v in judged.verdicts)
+        and not failures
+        and not expected.wiring.problems
+    )
+    return "passed" if good else "failed"
+
+
+def _narrowed(request: "Request") -> list[str]:
+    return [f"--only {p}" for p in request.only] + ([] if request.controls else ["--no-controls"])
+
+
+def _loosened(tolerances: Sequence[tuple[str, Tolerance]]) -> list[dict[str, Any]]:
+    usual = Tolerance()
+    return [
+        {"pattern": pattern, "atol": t.atol, "rtol": t.rtol, "reason": t.reason}
+        for pattern, t in tolerances
+        if t.atol > usual.atol or t.rtol > usual.rtol
+    ]
+
+
+def _stage(ran: Ran) -> dict[str, Any]:
+    return {
+        "name": ran.stage.name,
+        "status": "crashed" if ran.crashed else "raised" if ran.failure else "ok",
+        "seconds": round(ran.result.seconds, 4),
+        "traceback": next((o.traceback for o in ran.outcomes if o.status != "ok"), ""),
+    }
+
+
+def _peak_rss() -> int:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -1,0 +1,88 @@
+"""The outline of report.json, so that whatever reads a stranger's report finds every key with a value of its type."""
+
+from types import UnionType
+from typing import NamedTuple, TypeAlias, cast
+
+from labs.core.stored import DamagedBundle
+
+NAME = "framework-lab/report/1"
+
+
+class Maybe(NamedTuple):
+    """What is None or fits `spec`."""
+
+    spec: "Spec"
+
+
+class Some(NamedTuple):
+    """A list whose every element fits `spec`."""
+
+    spec: "Spec"
+
+
+Spec: TypeAlias = type | UnionType | Maybe | Some | dict[str, "Spec"]
+
+_NUMBER = int | float | str  # "nan", "inf", "-inf" are strings
+_TOLERANCE: Spec = {"atol": _NUMBER, "rtol": _NUMBER, "reason": str}
+_CHECK: Spec = {
+    **dict.fromkeys(("name", "kind", "status", "other", "dtype", "message"), str),
+    **dict.fromkeys(("reference_sha256", "observed_sha256"), str),
+    **dict.fromkeys(
+        ("max_abs", "mean_abs", "p99_abs", "max_rel", "max_ulp", "headroom", "blunt_share"), Maybe(_NUMBER)
+    ),
+    "shape": Some(int),
+    "count": int,
+    "worst": Maybe({"index": Some(int), "reference": _NUMBER, "observed": _NUMBER}),
+    "tolerance": Maybe(_TOLERANCE),
+    "out_of_tolerance": int,
+    "arbiter": Maybe({"reference_ulp": _NUMBER, "observed_ulp": _NUMBER}),
+    "diagnosis": Maybe(str),
+}
+_CONTROL: Spec = {
+    **dict.fromkeys(("name", "why", "status"), str),
+    **dict.fromkeys(("must", "may", "failed"), Some(str)),
+    "separation": {"good": Maybe(_NUMBER), "fault": Maybe(_NUMBER)},
+}
+_LAB: Spec = {
+    **dict.fromkeys(("name", "lab", "title", "status"), str),
+    **dict.fromkeys(("seed", "promised"), int),
+    **dict.fromkeys(("narrowed", "failures"), Some(str)),
+    **dict.fromkeys(("seconds", "peak_rss_bytes"), dict),
+    "loosened": Some({"pattern": str, "atol": _NUMBER, "rtol": _NUMBER, "reason": str}),
+    "wiring": {"spoils": int, "problems": Some(str)},
+    "stages": Some({"name": str, "status": str, "seconds": _NUMBER}),
+    "checks": Some(_CHECK),
+    "controls": Some(_CONTROL),
+}
+REPORT: Spec = {
+    "schema": str,
+    "run": {"id": str, "created": str, "command": Some(str), "status": str, "exit_code": int, "seconds": _NUMBER},
+    "environment": dict,
+    "labs": Some(_LAB),
+}
+
+
+def require(value: object, spec: Spec, where: str) -> None:
+    """Raise DamagedBundle, naming the place, unless `value` fits; keys that the outline does not know are let be."""
+    if isinstance(spec, Maybe):
+        if value is not None:
+            require(value, spec.spec, where)
+    elif isinstance(spec, Some):
+        _is(value, list, where)
+        for number, element in enumerate(cast("list[object]", value)):
+            require(element, spec.spec, f"{where}[{number}]")
+    elif isinstance(spec, dict):
+        _is(value, dict, where)
+        found = cast("dict[str, object]", value)
+        for key, inner in spec.items():
+            if key not in found:
+                raise DamagedBundle(f"{where}: {key} is missing")
+            require(found[key], inner, f"{where}.{key}")
+    else:
+        _is(value, spec, where)
+
+
+def _is(value: object, kind: type | UnionType, where: str) -> None:
+    if not isinstance(value, kind):
+        expected = kind.__name__ if isinstance(kind, type) else str(kind)
+        raise DamagedBundle(f"{where}: got {type(value).__name__}, expected {expected}")

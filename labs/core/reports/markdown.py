@@ -1,0 +1,147 @@
+"""report.md: a report for GitHub, verdict first, failures first in each table.
+
+Pure: the report's dict to text. Everything that comes from a config, a lab or an exception is escaped: a name can't end
+a table cell, open a tag, mention a user or become a link.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from labs.core.reports import summary
+from labs.core.reports.summary import Record, number
+
+SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")
+ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;", ":": "&#58;"}  # tags, mentions, bare links, emoji
+CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]+")
+
+
+def markdown(report: Record) -> str:
+    """The report as GitHub Markdown, ending with a newline."""
+    lines = [f"# framework-lab: {report['run']['status']}", ""]
+    if report["run"].get("sentence"):
+        lines += [escaped(report["run"]["sentence"]), ""]
+    for lab in report["labs"]:
+        lines += [*_lab(lab), ""]
+    lines += _environment(report)
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def escaped(value: object) -> str:
+    """`value` as Markdown text that reads as it is written, on one line."""
+    text = CONTROL.sub(" ", str(value))
+    marked = SPECIAL.sub(r"\\\1", text)
+    return "".join(ENTITIES.get(char, char) for char in marked)
+
+
+def code(value: object) -> str:
+    """`value` as code in a table cell. HTML tags, because a backtick or a bar inside backticks can't be escaped."""
+    return f"<code>{escaped(value)}</code>"
+
+
+def _lab(lab: Record) -> Iterator[str]:
+    yield f"## {escaped(lab['name'])}"
+    yield ""
+    head, *rest = (escaped(part) for part in summary.verdict(lab))
+    yield " · ".join([f"**{head}**", *rest])
+    yield from _about(lab)
+    yield from _listed("Also failed", summary.trouble(lab))
+    yield from _failures(lab)
+    yield from _controls(lab)
+    yield from _loosened(lab)
+    yield from _checks(lab)
+
+
+def _about(lab: Record) -> Iterator[str]:
+    if lab.get("title"):
+        yield ""
+        yield f"{escaped(lab['title'])}. Seed {lab.get('seed', 0)}."
+
+
+def _listed(title: str, sentences: Sequence[str]) -> Iterator[str]:
+    if sentences:
+        yield from ("", f"**{title}**", "")
+        yield from (f"- {'<br>'.join(escaped(line) for line in s.splitlines())}" for s in sentences)
+
+
+def _failures(lab: Record) -> Iterator[str]:
+    """What the table of checks has no room for: message, arbiter, diagnosis."""
+    yield from _listed("Failed checks, worst first", [_failure(c) for c in summary.failing(lab)])
+
+
+def _failure(check: Record) -> str:
+    parts = [f"{check['name']} ({_kind(check)}), {summary.decades(check)}: {check['message']}"]
+    parts += [summary.wrong_side(check), check.get("diagnosis") or ""]
+    return "\n".join(" ".join(p.split()) for p in parts if p)
+
+
+def _kind(check: Record) -> str:
+    return f"{check['kind']} {check['other']}" if check.get("other") else str(check["kind"])
+
+
+def _checks(lab: Record) -> Iterator[str]:
+    head = ("check", "kind", "status", "decades left", "max abs", "max ULP", "worst: observed", "reference", "at")
+    failed = summary.failing(lab)
+    rows = [_row(c) for c in failed] + [_row(c) for c in lab["checks"] if c["status"] == "passed"]
+    yield from _table("Checks", head, rows, folded=len(failed) == 0)
+
+
+def _row(check: Record) -> list[str]:
+    worst = check.get("worst") or {}
+    status = "passed" if check["status"] == "passed" else "**failed**"
+    numbers = [_short(check.get(key)) for key in ("headroom", "max_abs", "max_ulp")]
+    values = [_value(worst, key) for key in ("observed", "reference", "index")]
+    return [code(check["name"]), escaped(_kind(check)), status, *numbers, *values]
+
+
+def _value(worst: Record, key: str) -> str:
+    return escaped(worst[key]) if worst.get(key) is not None else ""
+
+
+def _short(value: Any) -> str:  # noqa: ANN401 - a JSON value
+    return "" if value is None else escaped(f"{number(value):.3g}")
+
+
+def _controls(lab: Record) -> Iterator[str]:
+    head = ("known fault", "status", "good side, decades", "fault, decades", "why")
+    ordered = sorted(lab["controls"], key=lambda c: c["status"] == "caught")
+    rows = [_control(c) for c in ordered]
+    yield from _table("Known faults", head, rows, folded=all(c["status"] == "caught" for c in ordered))
+
+
+def _control(control: Record) -> list[str]:
+    separation = control.get("separation") or {}
+    status = escaped(control["status"])
+    shown = status if status == "caught" else f"**{status}**"
+    sides = [_short(separation.get(key)) for key in ("good", "fault")]
+    return [code(control["name"]), shown, *sides, escaped(control["why"])]
+
+
+def _loosened(lab: Record) -> Iterator[str]:
+    head = ("loosened", "atol", "rtol", "reason")
+    rows = [[code(t["pattern"]), _short(t["atol"]), _short(t["rtol"]), escaped(t["reason"])] for t in lab["loosened"]]
+    yield from _table("Loosened tolerances", head, rows, folded=False)
+
+
+def _environment(report: Record) -> Iterator[str]:
+    rows = [[code(name), escaped(value)] for name, value in _flat(report.get("environment", {}))]
+    yield from _table("Environment", ("what", "found"), rows, folded=True)
+
+
+def _flat(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Nested facts as `framework.torch`, value."""
+    for key, value in record.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, folded: bool) -> Iterator[str]:
+    """A table, in a closed fold when there is nothing to worry about in it; nothing when it has no rows."""
+    if not rows:
+        return
+    yield from ("", f"<details><summary>{title}</summary>" if folded else f"**{title}**", "")
+    yield from (f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows))
+    if folded:
+        yield from ("", "</details>")

@@ -1,0 +1,139 @@
+"""What every report says first: the verdict in words, which check is tightest, which failure is worst.
+
+Pure functions over report.json (schema "framework-lab/report/1"), standard library only, so that the terminal text and
+the file reports can't tell different stories.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Record = Mapping[str, Any]
+
+DECIDED = 16.0  # one side this many times further from the arbiter than the other: that side is wrong
+
+
+def number(value: object) -> float:
+    """A JSON number as float; "nan", "inf" and "-inf" come back from their strings, what is absent is NaN."""
+    return math.nan if value is None else float(str(value))
+
+
+def failing(lab: Record) -> list[Record]:
+    """The failed checks, worst first: what has no comparable values (missing, shape, NaN), then most decades over."""
+    return sorted((c for c in lab["checks"] if c["status"] != "passed"), key=_badness)
+
+
+def _badness(check: Record) -> float:
+    headroom = number(check.get("headroom"))
+    return -math.inf if math.isnan(headroom) else headroom
+
+
+def tightest(lab: Record) -> Record | None:
+    """The check with the least headroom, None when no check has one."""
+    measured = [c for c in lab["checks"] if not math.isnan(number(c.get("headroom")))]
+    return min(measured, key=_badness, default=None)
+
+
+def limit(check: Record) -> float | None:
+    """What the worst element was allowed to be off: atol + rtol * abs(reference); None without a tolerance."""
+    tolerance, worst = check.get("tolerance"), check.get("worst")
+    if not tolerance or not worst:
+        return None
+    return number(tolerance["atol"]) + number(tolerance["rtol"]) * abs(number(worst["reference"]))
+
+
+def wrong_side(check: Record) -> str:
+    """Which side the arbiter (the reference in longdouble) finds wrong, as a sentence; "" where it was not asked."""
+    arbiter = check.get("arbiter")
+    if not arbiter:
+        return ""
+    reference, observed = number(arbiter["reference_ulp"]), number(arbiter["observed_ulp"])
+    distances = f"observed {observed:.3g} ULP from longdouble, reference {reference:.3g}"
+    if observed > DECIDED * max(reference, 1.0):
+        return f"the observed side is wrong: {distances}"
+    if reference > DECIDED * max(observed, 1.0):
+        return f"the reference is wrong: {distances}"
+    return f"the arbiter can't tell: {distances}"
+
+
+def caught(lab: Record) -> tuple[int, int]:
+    """How many known faults were caught, and how many there were."""
+    controls = lab["controls"]
+    return sum(c["status"] == "caught" for c in controls), len(controls)
+
+
+def trouble(lab: Record) -> list[str]:
+    """What failed and is no check: stages and crashes, missed or leaked controls, wiring."""
+    controls = [control_sentence(c) for c in lab["controls"] if c["status"] != "caught"]
+    return [*lab["failures"], *controls, *(f"wiring: {p}" for p in lab["wiring"]["problems"])]
+
+
+def control_sentence(control: Record) -> str:
+    """What a missed or leaked control says about the checks."""
+    name, status, why = control["name"], control["status"], control["why"]
+    failed = ", ".join(control["failed"]) or "nothing"
+    if status == "missed":
+        return f"control {name} missed: {', '.join(control['must'])} had to fail, {failed} did ({why})"
+    return f"control {name} {status}: failed outside what it may touch: {failed} ({why})"
+
+
+def headline(lab: Record) -> str:
+    """`lora passed`, with what narrows or loosens that word right behind it."""
+    words = f"{lab['name']} {lab['status']}"
+    return f"{words}, narrowed by {' '.join(lab['narrowed'])}" if lab["narrowed"] else words
+
+
+def verdict(lab: Record) -> list[str]:
+    """The parts of a config's verdict line, headline first."""
+    parts = [headline(lab), _checks(lab)]
+    if lab["loosened"]:
+        parts.append(count(len(lab["loosened"]), "tolerance") + " loosened")
+    parts.append(_margin(lab))
+    hits, controls = caught(lab)
+    parts.append(f"{hits}/{controls} faults caught" if controls else "no faults tried")
+    return [p for p in parts if p]
+
+
+def count(n: int, noun: str) -> str:
+    """`1 check`, `2 checks`."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def _checks(lab: Record) -> str:
+    failed = len(failing(lab))
+    total = count(len(lab["checks"]), "check")
+    return f"{failed} of {total} failed" if failed else total
+
+
+def _margin(lab: Record) -> str:
+    failed = failing(lab)
+    check = failed[0] if failed else tightest(lab)
+    if check is None:
+        return ""
+    return f"{decades(check)} ({check['name']})"
+
+
+def decades(check: Record) -> str:
+    """`7.4 decades left`, `8.1 decades over`, or `not comparable`."""
+    headroom = number(check.get("headroom"))
+    if math.isnan(headroom) or (math.isinf(headroom) and check["status"] != "passed"):
+        return "not comparable"
+    return f"{abs(headroom):.1f} decades {'left' if check['status'] == 'passed' else 'over'}"
+
+
+def torch_version(report: Record) -> str:
+    """The torch version of the framework side, "?" where it is not known."""
+    torch = report.get("environment", {}).get("framework", {}).get("torch", "?")
+    return str(torch.get("version", "?") if isinstance(torch, Mapping) else torch)
+
+
+def footer(report: Record, bundle: str) -> list[str]:
+    """The parts of a verdict line that belong to the whole run."""
+    return [f"torch {torch_version(report)}", f"{number(report['run']['seconds']):.1f} s", bundle]
+
+
+def again(lab: Record, bundle: str) -> Sequence[str]:
+    """The command that runs a failed config again, narrowed to its failed checks when nothing else is wrong."""
+    names = [] if trouble(lab) else list(dict.fromkeys(c["name"] for c in failing(lab)))
+    few = names if len(names) <= 10 else []  # noqa: PLR2004 - a command that still fits on a screen
+    return ["lab", "run", f"{bundle}/{lab['name']}/config.yaml", *(w for n in few for w in ("--only", n))]

@@ -1,0 +1,107 @@
+"""The one place where the steps meet: config, inputs, both sides, judgement, bundle, reports.
+
+The caller starts the framework process before it imports this module (NumPy, pydantic and yaml come with it), so that
+torch is being imported all the while.
+"""
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import labs
+from labs.core.config import Settings, resolve, to_yaml
+from labs.core.draft import Draft, open_draft
+from labs.core.environment import environment
+from labs.core.errors import NothingCompared, RequestError
+from labs.core.investigate import investigate
+from labs.core.launch import Framework
+from labs.core.report import lab_report, run_report
+from labs.core.reports.markdown import markdown
+from labs.core.trial import Trial, begin, conclude, expect, hand_over, save_arrays
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for; the defaults are those of `lab run`."""
+
+    names: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+    seed: int | None = None
+    out: Path = Path("artifacts")
+    threads: int | None = None
+    only: tuple[str, ...] = ()
+    controls: bool = True
+    timeout: float = 600.0
+    command: tuple[str, ...] = ()
+    swap: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The contents of report.json, and the folder of the published bundle."""
+
+    report: dict[str, Any]
+    bundle: Path
+
+
+def run(request: Request, framework: Framework, progress: Progress = lambda _text: None) -> Finished:
+    """Run the labs that were asked for, judge every value, publish the bundle.
+
+    Raises RequestError, CannotComplete or NothingCompared. A check that fails raises nothing: it is the report's news.
+    """
+    began = datetime.now(UTC)
+    deadline = time.monotonic() + request.timeout
+    settings = _settings(request)
+    with open_draft(request.out, began) as draft:
+        scratch = draft.path / "scratch"
+        trials = [_begin(s, request, draft, scratch) for s in settings]
+        for trial in trials:
+            hand_over(trial, framework)
+        progress("computing the reference while torch is being imported")
+        expected = [expect(trial) for trial in trials]
+        if not any(e.rules or e.witnesses for e in expected):
+            raise NothingCompared(f"--only {' '.join(request.only)}: matches no check of {_names(settings)}")
+        progress("waiting for torch")
+        entries = []
+        for trial, known in zip(trials, expected, strict=True):
+            judged = conclude(trial, known, framework, deadline)
+            checks = investigate(trial, known, judged, framework, scratch / trial.settings.name, deadline)
+            save_arrays(trial, known, checks)
+            entries.append(lab_report(trial, known, judged, checks, request))
+        report = run_report(began, draft.name, request.command, entries)
+        report["environment"] = environment(request.command, framework.ready())
+        shutil.rmtree(scratch, ignore_errors=True)
+        _write(draft, report)
+        return Finished(report, draft.publish())
+
+
+def _settings(request: Request) -> list[Settings]:
+    settings = [resolve(n, request.changes, request.seed, request.threads) for n in request.names or labs.NAMES]
+    names = [s.name for s in settings]
+    doubled = sorted({n for n in names if names.count(n) > 1})
+    if doubled:
+        raise RequestError(f"{doubled[0]}: asked for twice; a bundle has one folder for each name")
+    return settings
+
+
+def _begin(settings: Settings, request: Request, draft: Draft, scratch: Path) -> Trial:
+    draft.write(f"{settings.name}/config.yaml", to_yaml(settings))
+    place = scratch / settings.name
+    return begin(settings, request.only, request.controls, request.swap, draft.path / settings.name, place)
+
+
+def _names(settings: Sequence[Settings]) -> str:
+    return ", ".join(s.name for s in settings)
+
+
+def _write(draft: Draft, report: dict[str, Any]) -> None:
+    draft.write("environment.json", json.dumps(report["environment"], indent=1, ensure_ascii=False) + "\n")
+    draft.write("report.json", json.dumps(report, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    draft.write("report.md", markdown(report))

@@ -1,0 +1,51 @@
+"""A job between its first and its last crew. Standard library only, Python 3.10 syntax."""
+
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from labs.core.crew import Crew
+from labs.core.jobs import Job, JobResult, Outcome
+
+_TAIL = 4096  # bytes of the log that travel with a result
+
+
+@dataclass
+class Running:
+    """A job that has begun: its present crew, and what earlier crews of it answered."""
+
+    job: Job
+    crew: Crew
+    log_at: int
+    began: float = field(default_factory=time.monotonic)
+    outcomes: list[Outcome] = field(default_factory=list)
+    peak: int = 0
+
+    def collect(self) -> None:
+        """Take over what the crew answered."""
+        self.outcomes += self.crew.outcomes
+        self.peak = max(self.peak, self.crew.peak)
+
+    def result(self) -> JobResult:
+        """The job's result, when its last crew is done."""
+        outcomes = tuple(sorted(self.outcomes, key=lambda outcome: (outcome.task, outcome.rank)))
+        seconds = time.monotonic() - self.began
+        return JobResult(self.job.id, outcomes, self.crew.end, self.peak, seconds, _tail(self.job.log, self.log_at))
+
+
+def log_size(log: str) -> int:
+    """Bytes in a log by now; 0 where there is none."""
+    try:
+        return os.stat(log).st_size if log else 0  # noqa: PTH116
+    except OSError:
+        return 0
+
+
+def _tail(log: str, start: int) -> str:
+    """The last words that were printed since `start`."""
+    if not log or log_size(log) <= start:
+        return ""
+    with Path(log).open("rb") as file:
+        file.seek(max(start, log_size(log) - _TAIL))
+        return file.read().decode("utf-8", errors="replace")

@@ -1,0 +1,168 @@
+"""Which jobs the framework process is given: cases × stages, in waves.
+
+A case is one configuration with one set of parts: the run itself, a control, or the good run that stands beside the
+controls. A stage that comes `after` another one is a later wave and so a new process: all that it knows is on disk.
+"""
+
+import dataclasses
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from labs.core.exchange import TimedOut
+from labs.core.jobs import Job, JobResult, Outcome, Task
+from labs.core.lab import Lab, Stage
+from labs.core.launch import Framework
+from labs.core.patterns import overlap
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run of a lab's torch side: its config as that side sees it, its swapped parts, and its folders."""
+
+    name: str
+    config: Any
+    inputs: Path
+    out: Path
+    scratch: Path
+    checkpoints: Path
+    swap: Mapping[str, str] = field(default_factory=dict)
+    good: Path | None = None  # items with the bits of this folder's files are not written again
+
+
+@dataclass(frozen=True)
+class Order:
+    """One job, and the case and stage of each of its tasks."""
+
+    job: Job
+    tasks: tuple[tuple[Case, Stage], ...]
+
+
+Wave = tuple[Order, ...]
+
+GRACE = 5.0  # seconds that the framework process has to say what a stopped job had done
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One stage of one case as it went: an outcome for each rank that got to answer, and how the job ended."""
+
+    case: Case
+    stage: Stage
+    outcomes: tuple[Outcome, ...]
+    result: JobResult
+
+    @property
+    def failure(self) -> str:
+        """Empty when every rank answered without an error; else one sentence."""
+        raised = [o for o in self.outcomes if o.status != "ok"]
+        if raised:
+            where = f" in part {raised[0].where}" if raised[0].where else ""
+            rank = f" on rank {raised[0].rank}" if self.stage.ranks(self.case.config) > 1 else ""
+            return f"stage {self.stage.name} raised{where}{rank}: {raised[0].error}"
+        if len(self.outcomes) < self.stage.ranks(self.case.config):
+            words = f"; its last words: {self.result.log_tail.strip()[-400:]}" if self.result.log_tail.strip() else ""
+            return f"stage {self.stage.name}: {self.result.end or 'no answer'}{words}"
+        return ""
+
+    @property
+    def crashed(self) -> bool:
+        """True when a process died or hung, as opposed to a Python error that it could report."""
+        return bool(self.failure) and all(o.status == "ok" for o in self.outcomes)
+
+
+def needed(lab: Lab, items: Iterable[str]) -> tuple[Stage, ...]:
+    """The stages that could yield any of these item patterns, and the stages that those come after."""
+    wanted = tuple(items)
+    names = {s.name for s in lab.stages if any(overlap(i, p) for i in wanted for p in s.items)}
+    for stage in reversed(lab.stages):  # a stage is listed behind those that it comes after
+        if stage.name in names:
+            names.update(stage.after)
+    return tuple(s for s in lab.stages if s.name in names)
+
+
+def waves(
+    lab: Lab, stages: Sequence[Stage], cases: Sequence[Case], *, name: str, together: bool, threads: int, log: Path
+) -> tuple[Wave, ...]:
+    """The jobs of these cases, wave by wave: one job a stage, or one a rank count when `together` (the controls)."""
+    depth: dict[str, int] = {}
+    for stage in stages:
+        depth[stage.name] = 1 + max((depth[name] for name in stage.after), default=-1)
+    made = []
+    for level in range(1 + max(depth.values(), default=-1)):
+        tasks = [(c, s) for c in cases for s in stages if depth[s.name] == level]
+        key = (lambda t: str(t[1].ranks(t[0].config))) if together else (lambda t: t[1].name)
+        groups = groupby(sorted(tasks, key=key), key)  # sorted is stable: cases keep their order in a job
+        made.append(
+            tuple(_order(lab, f"{name}/{level}/{group}", tuple(members), threads, log) for group, members in groups),
+        )
+    return tuple(made)
+
+
+def _order(lab: Lab, name: str, tasks: tuple[tuple[Case, Stage], ...], threads: int, log: Path) -> Order:
+    case, stage = tasks[0]
+    job = Job(
+        id=name,
+        package=lab.package,
+        path=str(lab.path),
+        tasks=tuple(_task(c, s) for c, s in tasks),
+        ranks=stage.ranks(case.config),
+        threads=threads,
+        log=str(log),
+    )
+    return Order(job, tasks)
+
+
+def _task(case: Case, stage: Stage) -> Task:
+    return Task(
+        stage=stage.name,
+        config=dataclasses.asdict(case.config),
+        swap=dict(case.swap),
+        inputs=str(case.inputs),
+        out=str(case.out),
+        scratch=str(case.scratch),
+        checkpoints=str(case.checkpoints),
+        good=str(case.good or ""),
+    )
+
+
+def start(framework: Framework, wave: Wave) -> None:
+    """Hand a wave of jobs to the framework process; it begins as soon as torch is imported."""
+    for order in wave:
+        framework.submit(order.job)
+
+
+def finish(framework: Framework, all_waves: Sequence[Wave], deadline: float) -> tuple[Ran, ...]:
+    """Wait for a wave that was started, start the next, and so on; every stage of every case as it went."""
+    ran: list[Ran] = []
+    for i, wave in enumerate(all_waves):
+        if i:
+            start(framework, wave)
+        for order in wave:
+            result = _result(framework, order.job.id, deadline)
+            for number, (case, stage) in enumerate(order.tasks):
+                outcomes = tuple(o for o in result.outcomes if o.task == number)
+                ran.append(Ran(case, stage, outcomes, result))
+    return tuple(ran)
+
+
+def _result(framework: Framework, job_id: str, deadline: float) -> JobResult:
+    """A job's result; one that is stopped at the deadline still has what it had answered until then."""
+    try:
+        return framework.wait(job_id, deadline)
+    except TimedOut:
+        return framework.wait(job_id, time.monotonic() + GRACE)
+
+
+def items_of(case: Case, ran: Iterable[Ran]) -> dict[str, Path]:
+    """The folder that each item of the case lies in: its own, or the good run's when the bits are the same."""
+    found: dict[str, Path] = {}
+    for stage in ran:
+        if stage.case is case:
+            for outcome in stage.outcomes:
+                found.update(dict.fromkeys(outcome.items, case.out))
+                found.update(dict.fromkeys(outcome.same, case.good or case.out))
+    return found

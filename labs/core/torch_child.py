@@ -1,0 +1,105 @@
+"""What a child of the framework process does: settle in, join its group, run its tasks, leave. Python 3.10 syntax."""
+
+import contextlib
+import faulthandler
+import gc
+import os
+import signal
+import socket
+import sys
+import traceback
+from dataclasses import asdict
+from datetime import timedelta
+from typing import NoReturn, TextIO
+
+import torch
+
+from labs.core import lifeline
+from labs.core.crew import Seat
+from labs.core.interpreter import under_torchrun
+from labs.core.jobs import Outcome
+from labs.core.torch_task import attempt, failure
+from labs.core.wire import pack
+
+_PATIENCE = timedelta(days=1)  # the referee's time limit ends a hung group, not gloo's
+
+
+def run(seat: Seat, line: socket.socket) -> NoReturn:
+    """Run the tasks of a seat from its first on, answer over `line`, and leave without torch's clean-up."""
+    code = 1
+    try:
+        _settle(seat)
+        _work(seat, line)
+        code = 0
+    except BaseException:  # noqa: BLE001 - nothing may climb into the event loop that this process was forked from
+        traceback.print_exc()
+    finally:
+        _flush(sys.stdout)
+        _flush(sys.stderr)
+        os._exit(code)
+
+
+def _settle(seat: Seat) -> None:
+    lifeline.bind(signal.SIGKILL)
+    if seat.parent and lifeline.orphaned(seat.parent):
+        os._exit(1)
+    _redirect(seat.job.log)
+    faulthandler.enable(file=2)  # a crash leaves the Python lines that led to it in the log
+    gc.enable()
+    torch.set_num_threads(seat.job.threads)
+    if seat.job.threads > 1:
+        _warm_up()
+
+
+def _redirect(log: str) -> None:
+    """Standard output and error to the job's log, a line at a time so that a crash loses none; nothing to read."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    if log:
+        target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        os.dup2(target, 1)
+        os.dup2(target, 2)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
+
+
+def _warm_up() -> None:
+    """The first threaded products of the math library in some torch wheels are inexact (pytorch 188792)."""
+    x = torch.ones(256, 256, dtype=torch.float64)
+    for _ in range(2):
+        x @ x  # the value is not wanted
+
+
+def _work(seat: Seat, line: socket.socket) -> None:
+    for index in range(seat.first, len(seat.job.tasks)):
+        line.sendall(pack({"begin": index}))
+        outcome = _join(seat, index) or attempt(seat.job, index, seat.rank, seat.ranks)
+        line.sendall(pack({"outcome": asdict(outcome)}))
+        if seat.ranks > 1 and not line.recv(1):  # all ranks begin a task together, or not at all
+            return
+        gc.collect()
+    if seat.ranks > 1:
+        torch.distributed.destroy_process_group()
+
+
+def _join(seat: Seat, index: int) -> Outcome | None:
+    """Meet the other ranks, once: through a file, or as torchrun says. An outcome only when that fails."""
+    distributed = torch.distributed
+    if seat.ranks == 1 or distributed.is_initialized():
+        return None
+    try:
+        if under_torchrun(os.environ):
+            distributed.init_process_group("gloo", init_method="env://", timeout=_PATIENCE)
+        else:
+            store = distributed.FileStore(seat.meeting, seat.ranks)  # type: ignore[attr-defined]
+            distributed.init_process_group(
+                "gloo", store=store, rank=seat.rank, world_size=seat.ranks, timeout=_PATIENCE
+            )
+    except Exception as error:  # noqa: BLE001 - whatever gloo says is the outcome
+        return failure(error, index, seat.rank, [], 0.0)
+    return None
+
+
+def _flush(stream: TextIO) -> None:
+    with contextlib.suppress(OSError, ValueError):  # a stage may have closed it
+        stream.flush()

@@ -1,0 +1,100 @@
+"""Tensors from files and items to files, in the framework process: `.npy` only, never pickle. Python 3.10 syntax."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from labs.core.swap import StageError
+
+_NAME = re.compile(r"[a-z0-9_.-]+(/[a-z0-9_.-]+)*")
+_DTYPES = (
+    torch.float64,
+    torch.float32,
+    torch.int64,
+    torch.int32,
+    torch.int16,
+    torch.int8,
+    torch.uint8,
+    torch.bool,
+)
+
+
+def load_inputs(folder: str) -> dict[str, torch.Tensor]:
+    """Every <name>.npy of a folder as a tensor of its own memory: a stage that writes into it harms only itself."""
+    files = sorted(Path(folder).rglob("*.npy"))
+    names = [file.relative_to(folder).with_suffix("").as_posix() for file in files]
+    return {name: torch.from_numpy(np.load(file, allow_pickle=False)) for name, file in zip(names, files, strict=True)}
+
+
+def arrays_of(stage: str, result: object) -> dict[str, NDArray[Any]]:
+    """What a stage returned, as arrays. Raises StageError naming the first item that is not fit to be compared."""
+    if not isinstance(result, Mapping):
+        raise StageError(f"stage {stage} returned {_kind(result)}, expected a mapping of item names to tensors")
+    return {_checked(name): _array(name, value) for name, value in result.items()}
+
+
+def _checked(name: object) -> str:
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or {".", ".."} & set(name.split("/")):
+        raise StageError(f"item name {name!r} is not a path of lower-case letters, digits, '_', '.', '-' and '/'")
+    return name
+
+
+def _array(name: str, value: object) -> NDArray[Any]:
+    if isinstance(value, bool | int | float):
+        return _scalar(name, value)
+    if not isinstance(value, torch.Tensor):
+        raise StageError(f"item {name} is {_kind(value)}, expected a tensor, a bool, an int or a float")
+    if value.dtype not in _DTYPES:
+        raise StageError(f"item {name} has dtype {value.dtype}, expected float64, float32, an integer or bool")
+    if value.layout != torch.strided:
+        raise StageError(f"item {name} has layout {value.layout}, expected a dense tensor")
+    array: NDArray[Any] = value.detach().cpu().resolve_neg().contiguous().numpy()
+    return array
+
+
+def _scalar(name: str, value: float) -> NDArray[Any]:
+    kind = bool if isinstance(value, bool) else np.int64 if isinstance(value, int) else np.float64
+    try:
+        return np.asarray(value, dtype=kind)
+    except OverflowError:
+        raise StageError(f"item {name} is an integer that does not fit into 64 bits") from None
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"
+
+
+def save_items(items: Mapping[str, NDArray[Any]], out: str, good: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Write each item to <out>/<name>.npy unless <good>/<name>.npy has the same bits: (written, same)."""
+    same = tuple(name for name, array in items.items() if good and _same(Path(good, f"{name}.npy"), array))
+    written = tuple(name for name in items if name not in same)
+    for name in written:
+        _save(name, items[name], Path(out, f"{name}.npy"))
+    return written, same
+
+
+def _save(name: str, array: NDArray[Any], file: Path) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with file.open("xb") as target:
+            np.save(target, array, allow_pickle=False)
+    except FileExistsError:
+        raise StageError(f"item {name} was yielded already, by another rank or stage") from None
+
+
+def _same(file: Path, array: NDArray[Any]) -> bool:
+    if not file.is_file():
+        return False
+    other: NDArray[Any] = np.load(file, mmap_mode="r" if array.nbytes else None, allow_pickle=False)
+    if other.dtype != array.dtype or other.shape != array.shape:
+        return False
+    return np.array_equal(_bytes(other), _bytes(array))  # bytes, so that -0 and NaN count by their bits
+
+
+def _bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)

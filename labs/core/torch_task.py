@@ -1,0 +1,80 @@
+"""One task in a child of the framework process: load, swap, call the stage, save. Python 3.10 syntax."""
+
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from labs.core.jobs import Job, Outcome, Task
+from labs.core.place import Place
+from labs.core.setting import rebuild
+from labs.core.swap import StageError, Swap, guilty, lab_module, load_swap, with_swaps
+from labs.core.torch_items import arrays_of, load_inputs, save_items
+
+_LONGEST = 20_000  # characters of a traceback that are kept: its end says what happened
+
+
+def attempt(job: Job, index: int, rank: int, ranks: int) -> Outcome:
+    """Run task `index` of a job; an exception of any kind is an outcome too."""
+    began = time.perf_counter()
+    task = job.tasks[index]
+    swaps: list[Swap] = []
+    try:
+        _start_clean()
+        _load_swaps(job, task, swaps)
+        written, same = _perform(job, task, swaps, Place(rank, ranks, Path(task.scratch), Path(task.checkpoints)))
+    except BaseException as error:  # noqa: BLE001 - a user's code may raise anything, sys.exit included
+        return failure(error, index, rank, swaps, time.perf_counter() - began)
+    return Outcome(index, rank, "ok", written, same, seconds=time.perf_counter() - began)
+
+
+def _start_clean() -> None:
+    """Undo what an earlier task of the job may have left behind in torch."""
+    torch.set_grad_enabled(True)
+    torch.set_default_dtype(torch.float32)
+    torch.default_generator.manual_seed(0)  # what torch.manual_seed does on a CPU, without its look for accelerators
+
+
+def _load_swaps(job: Job, task: Task, swaps: list[Swap]) -> None:
+    for part, source in task.swap.items():
+        swaps.append(Swap(part, None, ""))  # until it is loaded, an error while loading it is this part's
+        swaps[-1] = load_swap(part, source, job.package, job.path)
+
+
+def _perform(job: Job, task: Task, swaps: Sequence[Swap], place: Place) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    lab = lab_module(job.package, job.path, "torch_impl")
+    if task.stage not in lab.STAGES:
+        raise StageError(f"there is no stage {task.stage!r}; the stages are {', '.join(lab.STAGES)}")
+    config = rebuild(lab_module(job.package, job.path, "config").Config, task.config)
+    parts = with_swaps(lab.PARTS, {swap.part: swap.callable for swap in swaps})
+    for folder in (place.scratch, place.checkpoints):
+        folder.mkdir(parents=True, exist_ok=True)
+    result = lab.STAGES[task.stage](config, load_inputs(task.inputs), parts, place)
+    return save_items(arrays_of(task.stage, result), task.out, task.good)
+
+
+def failure(error: BaseException, index: int, rank: int, swaps: list[Swap], seconds: float) -> Outcome:
+    """The outcome of a task that raised: one line, the traceback's end, and the swapped-in part it passed through."""
+    loading = [swap.part for swap in swaps if swap.callable is None]
+    return Outcome(
+        index,
+        rank,
+        "raised",
+        error=_line(error),
+        traceback="".join(traceback.format_exception(type(error), error, error.__traceback__))[-_LONGEST:],
+        where=loading[0] if loading else guilty(error, swaps),
+        seconds=seconds,
+    )
+
+
+def _line(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - a user's __str__
+        text = "(its text can't be printed)"
+    first = text.strip().splitlines()[0][:500] if text.strip() else ""
+    if isinstance(error, StageError):
+        return first
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__

@@ -1,0 +1,167 @@
+"""One lab of a run, from its inputs to its checks: begin (draw, hand over), expect (reference), conclude (judge)."""
+
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from labs.core import memory
+from labs.core.config import Settings
+from labs.core.controls import Bench, Verdict, benches, verdicts
+from labs.core.inputs import Draw
+from labs.core.items import plan, promised
+from labs.core.judge import Check, judge_all
+from labs.core.lab import Array, Arrays, Rule
+from labs.core.launch import Framework
+from labs.core.observed import Observed
+from labs.core.patterns import matches
+from labs.core.schedule import Case, Ran, Wave, finish, items_of, needed, start, waves
+from labs.core.wiring import Wiring, wiring
+from labs.core.witness import witness_checks
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A lab whose inputs are drawn and whose jobs are with the framework process."""
+
+    settings: Settings
+    only: tuple[str, ...]
+    folder: Path
+    inputs: Arrays
+    case: Case
+    main: tuple[Wave, ...]
+    benches: tuple[Bench, ...]
+    beside: tuple[Wave, ...]
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the referee alone knows: the reference, every check that it implies, and that these can be trusted."""
+
+    reference: Arrays
+    rules: tuple[Rule, ...]
+    unselected: frozenset[str]
+    witnesses: tuple[Check, ...]
+    wiring: Wiring
+    seconds: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What came of it."""
+
+    checks: tuple[Check, ...]
+    verdicts: tuple[Verdict, ...]
+    ran: tuple[Ran, ...]
+    observed: Mapping[str, Array]
+    seconds: Mapping[str, float]
+
+
+def begin(
+    settings: Settings, only: tuple[str, ...], controls: bool, swap: Mapping[str, str], folder: Path, scratch: Path
+) -> Trial:
+    """Draw the inputs, write them where the framework process reads them, and lay out the jobs."""
+    lab, config = settings.lab, settings.config
+    memory.require(settings.name, lab.footprint(config))
+    inputs = lab.inputs(config, Draw(settings.seed))
+    place = scratch / "main"
+    case = Case("main", config, folder / "inputs", folder / "observed", place, folder / "checkpoints", swap)
+    save_all(case.inputs, inputs)
+    partners = [r.other for r in lab.rules(config) if r.kind == "identical" and matches(r.item, only)]
+    stages = needed(lab, (*only, *partners) if only else ("*",))
+    log = folder / "log.txt"
+    threads = settings.threads
+    main = waves(lab, stages, [case], name=f"{folder.name}/run", together=False, threads=threads, log=log)
+    made = benches(lab, scratch / "controls", folder / "controls") if controls else ()
+    for bench in made:
+        save_all(bench.good.inputs, bench.inputs)
+    cases = [case for bench in made for case in bench.cases]
+    beside = waves(lab, lab.stages, cases, name=f"{folder.name}/controls", together=True, threads=threads, log=log)
+    return Trial(settings, only, folder, inputs, case, main, made, beside if made else ())
+
+
+def hand_over(trial: Trial, framework: Framework) -> None:
+    """Give the first wave of the run and of its controls to the framework process."""
+    for sequence in (trial.main, trial.beside):
+        if sequence:
+            start(framework, sequence[0])
+
+
+def expect(trial: Trial) -> Expected:
+    """Everything that needs no torch: reference, checks, witness and wiring; computed while torch is importing."""
+    lab, config, tolerances = trial.settings.lab, trial.settings.config, trial.settings.tolerances
+    seconds: dict[str, float] = {}
+    with timed(seconds, "reference"):
+        reference = lab.reference(config, trial.inputs)
+        every = plan(lab.rules(config), reference)
+    rules = tuple(r for r in every if selected(r.item, r.kind, trial.only))
+    with timed(seconds, "witness"):
+        witnesses = tuple(w for w in lab.witnesses if selected(w.item, "witness", trial.only))
+        proofs = witness_checks(witnesses, config, trial.inputs, reference, trial.settings.seed)
+    with timed(seconds, "wiring"):
+        wired = wiring(rules, reference, tolerances)
+    unselected = frozenset(promised(every)) - frozenset(promised(rules))
+    return Expected(reference, rules, unselected, proofs, wired, seconds)
+
+
+def selected(item: str, kind: str, only: tuple[str, ...]) -> bool:
+    """True when `--only` (nothing: everything) asks for this check."""
+    return not only or matches(item, only) or matches(f"{item}:{kind}", only)
+
+
+def conclude(trial: Trial, expected: Expected, framework: Framework, deadline: float) -> Judged:
+    """Wait for torch's values and judge them; then the controls'."""
+    seconds: dict[str, float] = {}
+    with timed(seconds, "framework"):
+        ran = finish(framework, trial.main, deadline)
+    paths = {n: p for n, p in items_of(trial.case, ran).items() if n not in expected.unselected}
+    observed = Observed(paths)
+    with timed(seconds, "judge"):
+        checks = judge_all(expected.rules, expected.reference, observed, trial.settings.tolerances)
+    with timed(seconds, "controls"):
+        beside = finish(framework, trial.beside, deadline)
+        found = [v for bench in trial.benches for v in _bench_verdicts(trial, bench, beside)]
+    return Judged((*checks, *expected.witnesses), tuple(found), ran, observed, seconds)
+
+
+@contextmanager
+def timed(seconds: dict[str, float], step: str) -> Iterator[None]:
+    """Add the wall time of the block to `seconds[step]`."""
+    began = time.perf_counter()
+    yield
+    seconds[step] = round(time.perf_counter() - began, 4)
+
+
+def _bench_verdicts(trial: Trial, bench: Bench, ran: Sequence[Ran]) -> tuple[Verdict, ...]:
+    lab = trial.settings.lab
+    reference = lab.reference(bench.config, bench.inputs)
+    rules = plan(lab.rules(bench.config), reference)
+    return verdicts(bench, rules, reference, ran, trial.settings.tolerances)
+
+
+def save_all(folder: Path, arrays: Mapping[str, Array]) -> None:
+    """Write each array to `<folder>/<name>.npy`, without pickle."""
+    for name, array in arrays.items():
+        path = folder / f"{name}.npy"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, np.asarray(array), allow_pickle=False)
+
+
+def save_arrays(trial: Trial, expected: Expected, checks: Sequence[Check]) -> None:
+    """Keep in the bundle what the config's `save` says: all arrays, those of failing checks, or none."""
+    save, folder = trial.settings.save, trial.folder
+    failing = {n for c in checks if c.status != "passed" for n in (c.name, c.other)}
+    keep = {"all": set(expected.reference), "failing": failing, "none": set[str]()}[save]
+    save_all(folder / "reference", {n: a for n, a in expected.reference.items() if n in keep})
+    if save == "all":
+        return
+    for name in sorted(folder.glob("observed/**/*.npy")):
+        if name.relative_to(folder / "observed").with_suffix("").as_posix() not in keep:
+            name.unlink()
+    if not failing or save == "none":
+        shutil.rmtree(folder / "inputs")
+    shutil.rmtree(folder / "controls", ignore_errors=True)

@@ -1,0 +1,91 @@
+"""Does a bundle still say what its arrays say? Hashes first, then every check judged again, then the claims on top.
+
+What can't be judged again is counted and said: a witness needs the lab's own code, and arrays that the config's `save`
+left out are not there. Whoever writes all of a bundle anew can make it agree with itself; what this finds is damage, a
+report that its arrays do not bear out, and a file that no honest run would have written.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from labs.core.bundle import is_bundle, read_report
+from labs.core.manifest import MANIFEST, Entry, files, is_plain, measure, read_manifest
+from labs.core.rejudge import Record, lab_problems
+from labs.core.stored import DamagedBundle, kind_of, shown
+
+
+@dataclass(frozen=True)
+class Verified:
+    """Every problem as a sentence that names the file or the check, and one line on what was done."""
+
+    problems: tuple[str, ...]
+    summary: str
+
+
+def verify(bundle: Path) -> Verified:
+    """Check a bundle's files against its manifest and its report against its arrays.
+
+    Raises RequestError when `bundle` is no bundle at all; everything else that is wrong is a problem.
+    """
+    is_bundle(bundle)
+    done: Counter[str] = Counter()
+    try:
+        problems = list(_file_problems(bundle, done))
+    except OSError as error:
+        problems = [f"{error.filename}: can't be listed: {error.strerror}"]
+    try:
+        report = read_report(bundle)
+    except DamagedBundle as error:
+        problems.append(str(error))
+    else:
+        problems += _run_problems(report)
+        for lab in report["labs"]:
+            problems += lab_problems(bundle, lab, done)
+    skipped = f"{done['witness']} witness checks need the lab's code, {done['not saved']} had no saved arrays"
+    summary = f"{done['files']} files hashed, {done['judged']} checks judged again; not again: {skipped}"
+    return Verified(tuple(dict.fromkeys(problems)), summary)
+
+
+def _file_problems(bundle: Path, done: Counter[str]) -> Iterator[str]:
+    found = dict(files(bundle))
+    for name, mode in found.items():
+        if not is_plain(mode):
+            yield f"{shown(name)}: {kind_of(mode)}; a bundle holds plain files only"
+    try:
+        entries = read_manifest(bundle)
+    except DamagedBundle as error:
+        yield str(error)
+        return
+    for entry in entries:
+        if entry.path not in found:
+            yield f"{shown(entry.path)}: missing, though {MANIFEST} lists it"
+        elif is_plain(found[entry.path]):
+            done["files"] += 1
+            yield from _changes(bundle, entry)
+    for name in sorted(found.keys() - {entry.path for entry in entries}):
+        yield f"{shown(name)}: not listed in {MANIFEST}"
+
+
+def _changes(bundle: Path, entry: Entry) -> Iterator[str]:
+    name = shown(entry.path)
+    try:
+        size = (bundle / entry.path).stat().st_size
+        if size != entry.size:
+            yield f"{name}: {size} bytes, {MANIFEST} says {entry.size}"
+        elif measure(bundle, entry.path).sha256 != entry.sha256:
+            yield f"{name}: changed: its sha256 is not the one in {MANIFEST}"
+    except OSError as error:
+        yield f"{name}: can't be read: {error.strerror}"
+
+
+def _run_problems(report: Record) -> Iterator[str]:
+    run = report["run"]
+    if run["status"] == "passed" and any(lab["status"] != "passed" for lab in report["labs"]):
+        yield "report.json: the run is said to have passed, and a lab did not"
+    if (run["status"] == "passed") != (run["exit_code"] == 0):
+        yield f"report.json: status {run['status']!r} does not go with exit code {run['exit_code']!r}"
+    for name, times in Counter(lab["name"] for lab in report["labs"]).items():
+        if times > 1:
+            yield f"report.json: {name} is reported {times} times"

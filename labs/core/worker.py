@@ -1,0 +1,239 @@
+"""The framework process: imports torch once, then runs jobs in children, until its standard input ends.
+
+Standard library, NumPy and torch only, Python 3.10 syntax. Jobs are JSON lines on standard input; answers go to an
+inherited descriptor, because standard output belongs to whatever libraries print. This process stays single-threaded
+and computes nothing, so that a fork of it is a clean start.
+"""
+
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+import warnings
+from collections import deque
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NoReturn
+
+from labs.core import lifeline
+from labs.core.crew import Crew, Member, Seat, Start
+from labs.core.interpreter import under_torchrun
+from labs.core.jobs import Job, JobResult, job_from
+from labs.core.preload import preload
+from labs.core.running import Running, log_size
+from labs.core.start import forked, spawned
+from labs.core.wire import Lines, pack
+
+
+def main(answers: str, scratch: str, mode: str) -> NoReturn:
+    """Serve jobs, or be one child (mode "seat"), on the descriptor `answers`.
+
+    mode: "fork" starts children by forking, "spawn" starts an interpreter for each, "auto" forks where that is safe.
+    """
+    os.set_inheritable(int(answers), False)  # noqa: FBT003
+    lifeline.bind(signal.SIGTERM)  # its default action ends this process at once, also while torch is being imported
+    if mode != "seat" and lifeline.hung_up(0):
+        os._exit(0)
+    error = _import_torch()
+    if mode == "seat":
+        _sit_down(int(answers))
+    if error:
+        os.write(int(answers), pack({"error": error}))
+        os._exit(1)
+    fork = hasattr(os, "fork") and (mode == "fork" or (mode == "auto" and sys.platform != "darwin"))
+    Worker(int(answers), scratch, fork).serve()
+
+
+def _import_torch() -> dict[str, Any]:
+    """Import NumPy and torch without collecting garbage (8 % faster); what went wrong, or {}."""
+    gc.disable()
+    for name in ("numpy", "torch"):
+        try:
+            importlib.import_module(name)
+        except Exception as error:  # noqa: BLE001 - a broken shared library raises OSError, a mismatch anything
+            missing = isinstance(error, ModuleNotFoundError) and error.name == name
+            return {"module": name, "missing": missing, "text": f"{type(error).__name__}: {error}"}
+    gc.freeze()  # children collect only what they make, and share these pages
+    return {}
+
+
+def _sit_down(line: int) -> NoReturn:
+    from labs.core.torch_child import run  # noqa: PLC0415 - torch is imported above, with care
+
+    values = json.loads(sys.stdin.buffer.read())
+    run(Seat(**{**values, "job": job_from(values["job"])}), socket.socket(fileno=line))
+
+
+def torch_facts() -> dict[str, Any]:
+    """How torch was built and which instruction set it chose."""
+    import torch  # noqa: PLC0415 - as above
+
+    return {
+        "version": torch.__version__,
+        "git": torch.version.git_version,
+        "build": torch.__config__.show(),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+    }
+
+
+class Worker:
+    """The event loop: as many children at once as there are CPUs, jobs in the order in which they came."""
+
+    def __init__(self, answers: int, scratch: str, fork: bool) -> None:
+        self._answers, self._scratch = answers, scratch
+        self._unsent = bytearray()
+        self._lines = Lines()
+        self._queue: deque[Job] = deque()
+        self._running: list[Running] = []
+        self._preloaded: set[str] = set()
+        self._meetings = 0
+        self._wake, self._waker = socket.socketpair()
+        self._start: Start = (lambda seat: forked(seat, self._private())) if fork else self._spawned
+
+    def serve(self) -> NoReturn:
+        """Say what this process is, then work until standard input ends."""
+        from labs.core.facts import facts  # noqa: PLC0415 - needs NumPy
+
+        os.set_blocking(self._answers, False)
+        warnings.filterwarnings("ignore", message=".*fork.*", category=DeprecationWarning)  # NumPy's BLAS has threads
+        self._listen_to_signals()
+        self._send({"ready": {**facts(), "torch": torch_facts()}})
+        while True:
+            self._begin_jobs()
+            self._wait()
+            self._advance()
+
+    def _listen_to_signals(self) -> None:
+        self._waker.setblocking(False)  # noqa: FBT003
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGTERM, lambda *_: os.killpg(0, signal.SIGKILL))
+
+    def _begin_jobs(self) -> None:
+        """Begin jobs while CPUs are free; one that asks for more CPUs than there are runs alone."""
+        while self._queue:
+            taken = sum(_cpus(running.job) for running in self._running)
+            if self._running and taken + _cpus(self._queue[0]) > (os.cpu_count() or 1):
+                return
+            job = self._queue.popleft()
+            self._preload(job)
+            if job.log:
+                Path(job.log).parent.mkdir(parents=True, exist_ok=True)
+            self._running.append(Running(job, self._crew(job, 0), log_size(job.log)))
+
+    def _crew(self, job: Job, first: int) -> Crew:
+        ranks, size = _ranks(job)
+        self._meetings += 1
+        meeting = str(Path(self._scratch, f"rendezvous-{self._meetings}"))
+        seats = [Seat(job, rank, size, first, meeting, os.getpid()) for rank in ranks]
+        return Crew(seats, self._start, lambda task: self._send({"begin": [job.id, task]}))
+
+    def _preload(self, job: Job) -> None:
+        if job.path in self._preloaded:
+            return
+        self._preloaded.add(job.path)
+        preload(Path(job.path, "torch_impl.py"))
+        gc.freeze()
+
+    def _private(self) -> list[int]:
+        """Descriptors that a forked child must not keep: lines of others, and ours to the referee."""
+        lines = [member.line.fileno() for member in self._members()]
+        return [self._answers, self._wake.fileno(), self._waker.fileno(), *(line for line in lines if line >= 0)]
+
+    def _spawned(self, seat: Seat) -> tuple[int, socket.socket]:
+        return spawned(seat, self._scratch)
+
+    def _members(self) -> list[Member]:
+        return [member for running in self._running for member in running.crew.members]
+
+    def _wait(self) -> None:
+        """Sleep until something happens, and read it."""
+        patience = [running.crew.patience for running in self._running if running.crew.patience is not None]
+        timeout = max(0.0, min(patience) - time.monotonic()) if patience else None
+        talking = {m.line.fileno(): (r.crew, m) for r in self._running for m in r.crew.members if m.listening}
+        unsent = [self._answers] if self._unsent else []
+        ready, _, _ = select.select([0, self._wake.fileno(), *talking], unsent, [], timeout)
+        self._flush()
+        if self._wake.fileno() in ready:
+            self._wake.recv(4096)
+        if 0 in ready:
+            self._hear_referee()
+        for line in [line for line in ready if line in talking]:
+            crew, member = talking[line]
+            crew.hear(member)
+
+    def _hear_referee(self) -> None:
+        data = os.read(0, 1 << 16)
+        if not data:
+            self._end()
+        for message in self._lines.feed(data):
+            if "job" in message:
+                self._queue.append(job_from(message["job"]))
+            elif "cancel" in message:
+                self._cancel(*message["cancel"])
+
+    def _cancel(self, job_id: str, seconds: float) -> None:
+        for running in self._running:
+            if running.job.id == job_id:
+                running.crew.stop(f"was stopped after {seconds:.3g} s")
+        for job in [job for job in self._queue if job.id == job_id]:
+            self._queue.remove(job)
+            self._report(JobResult(job.id, (), f"was not begun within {seconds:.3g} s", 0, 0.0, ""))
+
+    def _advance(self) -> None:
+        """Reap; report the jobs that are done; give what is left of a job in which a rank raised to a new crew."""
+        for running in list(self._running):
+            running.crew.reap()
+            running.crew.tick(time.monotonic())
+            if not running.crew.done:
+                continue
+            running.collect()
+            crew, left = running.crew, running.crew.broken + 1
+            if crew.broken >= 0 and not crew.end and left < len(running.job.tasks):
+                running.crew = self._crew(running.job, left)
+            else:
+                self._running.remove(running)
+                self._report(running.result())
+
+    def _report(self, result: JobResult) -> None:
+        self._send({"result": asdict(result)})
+
+    def _send(self, message: dict[str, Any]) -> None:
+        self._unsent += pack(message)
+        self._flush()
+
+    def _flush(self) -> None:
+        """Write what the referee takes now; it may be busy, and its work must not hold up ours."""
+        try:
+            while self._unsent:
+                del self._unsent[: os.write(self._answers, self._unsent)]
+        except BlockingIOError:
+            pass
+        except BrokenPipeError:
+            self._end()
+
+    def _end(self) -> NoReturn:
+        """End the children (and see them off, so that nobody inherits them), then the whole process group."""
+        for member in self._members():
+            member.dismiss()
+        for member in self._members():
+            if member.alive:
+                os.waitpid(member.pid, 0)
+        os.killpg(0, signal.SIGKILL)
+        os._exit(0)
+
+
+def _cpus(job: Job) -> int:
+    return job.ranks * job.threads
+
+
+def _ranks(job: Job) -> tuple[tuple[int, ...], int]:
+    """The ranks to run here, and the size of their group: all of them, or under torchrun the one that it assigned."""
+    if job.ranks > 1 and under_torchrun(os.environ):
+        return (int(os.environ["RANK"]),), int(os.environ["WORLD_SIZE"])
+    return tuple(range(job.ranks)), job.ranks

@@ -1,0 +1,113 @@
+import re
+
+import pytest
+
+from cli.output import Look
+from cli.render import clipped, terminal
+from tests.cli.samples import reports
+
+PIPE = Look(None, colour=False)
+BUNDLE = "artifacts/framework-lab-20261129T205300Z"
+
+
+def rendered(report, look=PIPE, level=0):
+    return terminal(report, BUNDLE, look, level)
+
+
+def test_a_green_run_is_one_line():
+    assert rendered(reports.green()) == (
+        "lora passed · 2 checks · 7.4 decades left (trained/grad/x) · 1/1 faults caught · torch 2.13.0 · 1.4 s · "
+        + BUNDLE
+    )
+
+
+def test_a_red_run_ends_with_its_verdict():
+    last = rendered(reports.red()).splitlines()[-1]
+    assert last.startswith("lora failed · 3 of 4 checks failed · not comparable (trained/grad/lora_b) · 1/2 faults")
+
+
+def test_failures_come_worst_first_before_everything_else():
+    text = rendered(reports.red())
+    order = ["trained/grad/lora_b (", "trained/grad/lora_a (", "trained/loss (", "no_scale", "wiring:", "again:"]
+    assert sorted(order, key=text.index) == order
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        "observed   0.5",
+        "reference  0.25",
+        "[1, 2] of [3, 4]",
+        "limit      3.5e-09 = 1e-09 + 1e-08 |reference|",
+        "the observed side is wrong",
+        "equals alpha_without_rank",
+        "missing: the torch side did not yield it",
+        "control no_scale missed: trained/* had to fail, nothing did",
+        "a spoiled merge/output passed its check",
+        f"again: lab run {BUNDLE}/lora/config.yaml",
+    ],
+)
+def test_a_red_run_says(fact):
+    assert fact in rendered(reports.red())
+
+
+def test_the_command_to_run_again_is_narrowed_to_failed_checks():
+    assert f"again: lab run {BUNDLE}/lora/config.yaml --only b/c --only a" in rendered(reports.plainly_red())
+
+
+def test_a_crash_shows_its_last_words():
+    assert '! stage forward raised ZeroDivisionError: division by zero\n    File "parts.py"' in rendered(
+        reports.crash()
+    )
+
+
+def test_what_narrows_or_loosens_stands_on_the_verdict_line():
+    text = rendered(reports.narrowed(), level=-1)
+    assert text.startswith("lora passed, narrowed by --only trained/* --no-controls · 2 checks · 1 tolerance loosened")
+
+
+@pytest.mark.parametrize("report", [reports.green(), reports.red(), reports.crash(), reports.narrowed()])
+def test_quiet_is_the_verdict_line_alone(report):
+    assert len(rendered(report, level=-1).splitlines()) == 1
+
+
+def test_every_config_has_a_line_and_the_run_one_of_its_own():
+    lines = rendered(reports.report(reports.lab("lora"), reports.lab("block"))).splitlines()
+    assert [line.split(" · ")[0] for line in lines] == ["lora passed", "block passed", "2 configs passed"]
+
+
+def test_verbose_shows_every_check_and_control():
+    text = rendered(reports.green(), level=1)
+    names = ["trained/output", "trained/grad/x", "alpha_without_rank"]
+    assert all(re.search(f"^{name} ", text, re.MULTILINE) for name in names)
+
+
+def test_many_failures_get_a_line_each_after_the_first_ten():
+    checks = [reports.over(f"item/{i:02}", 20.0 - i) for i in range(15)]
+    text = rendered(reports.report(reports.lab(status="failed", checks=checks)))
+    assert text.count("observed   0.5") == 10
+    assert "item/14 (close): 6.0 decades over" in text
+
+
+@pytest.mark.parametrize("level", [-1, 0, 1])
+@pytest.mark.parametrize("report", [reports.green(), reports.red(), reports.crash(), reports.narrowed()])
+def test_a_terminal_of_80_columns_is_enough(report, level):
+    lines = rendered(report, Look(80, colour=False), level).splitlines()
+    assert [line for line in lines if len(line) > 80 and not line.startswith("again:")] == []
+
+
+def test_a_long_name_is_cut_on_a_terminal_alone():
+    name = "/".join(["very_long_name"] * 8)
+    report = reports.report(reports.lab(checks=[reports.check(name)]))
+    assert name in rendered(report, level=1).splitlines()[1]
+    assert name not in rendered(report, Look(80, colour=False), level=1).splitlines()[1]
+
+
+def test_colour_changes_no_word():
+    coloured = rendered(reports.red(), Look(None, colour=True), level=1)
+    assert coloured != rendered(reports.red(), level=1)
+    assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == rendered(reports.red(), level=1)
+
+
+def test_a_clipped_name_keeps_its_end():
+    assert clipped("trained/grad/lora_a", 8) == "…/lora_a"

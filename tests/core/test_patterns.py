@@ -1,0 +1,31 @@
+import pytest
+
+from labs.core.patterns import matches, overlap
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        ("init/*", "trained/*", False),
+        ("*/grad/*", "trained/*", True),
+        ("resume/*", "*", True),
+        ("a*b", "acb", True),
+        ("a*c", "ab", False),
+        ("init/?", "init/ab", False),
+        ("init/?", "init/a", True),
+        ("**", "", True),
+        ("", "a", False),
+        ("*a*b*", "xaybz", True),
+        ("*b*a*", "ab", False),
+        ("rank[01]/loss", "rank2/loss", True),  # a set is not analysed: it may match
+    ],
+)
+def test_two_patterns_overlap_when_some_name_matches_both(a, b, expected):
+    assert overlap(a, b) is expected
+    assert overlap(b, a) is expected
+
+
+def test_a_name_matches_whole_or_not_at_all():
+    assert matches("trained/grad/lora_a", ["trained/*"])
+    assert not matches("trained/grad/lora_a", ["trained"])
+    assert not matches("trained/grad/lora_a", [])

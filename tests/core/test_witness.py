@@ -1,0 +1,77 @@
+import numpy as np
+import pytest
+
+from labs.core.lab import Witness
+from labs.core.witness import EVERY_ELEMENT, witness_checks
+
+X = np.array([[0.3, -1.2, 0.7], [2.0, 0.1, -0.4]])
+W = np.array([1.5, -0.25, 0.75])
+
+
+def cubic(config, arrays, held):
+    """loss = sum_ij w_j x_ij^3, so dx_ij = 3 w_j x_ij^2 and dw_j = sum_i x_ij^3."""
+    return np.sum(arrays["w"] * arrays["x"] ** 3)
+
+
+def check(gradient, loss=cubic, input="x", x=X, w=W):
+    witness = Witness(f"grad/{input}", loss, input)
+    (found,) = witness_checks([witness], None, {"x": x, "w": w}, {f"grad/{input}": gradient}, seed=3)
+    return found
+
+
+def test_a_right_gradient_passes_far_from_the_limit():
+    found = check(3 * W * X**2)
+    assert found.status == "passed"
+    assert found.headroom > 2
+    assert found.count == X.size
+
+
+def test_every_single_wrong_element_fails():
+    for index in np.ndindex(X.shape):
+        wrong = 3 * W * X**2
+        wrong[index] += 1e-10
+        found = check(wrong)
+        assert found.status == "failed"
+        assert found.worst["index"] == list(index)
+        assert found.out_of_tolerance == 1
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_gradient_that_is_not_finite_never_passes(value):
+    wrong = 3 * W * X**2
+    wrong[0, 1] = value
+    assert check(wrong).status == "failed"
+
+
+def test_an_empty_gradient_proves_nothing():
+    found = check(np.zeros((0, 3)), x=np.zeros((0, 3)))
+    assert found.status == "failed"
+    assert "empty" in found.message
+
+
+def test_a_loss_that_ignores_its_input_disproves_a_gradient():
+    assert check(3 * W * X**2, loss=lambda config, arrays, held: np.sum(held["x"])).status == "failed"
+
+
+def test_a_path_held_constant_takes_no_part():
+    def half_held(config, arrays, held):
+        return np.sum(arrays["x"] * held["x"])
+
+    assert check(X, loss=half_held).status == "passed"
+    assert check(2 * X, loss=half_held).status == "failed"
+
+
+def test_large_inputs_are_probed_along_directions_and_still_catch_a_wrong_slice():
+    x = np.linspace(0.5, 1.5, 3 * 3000).reshape(3000, 3)
+    assert x.size * (x.size + 3) > EVERY_ELEMENT
+    right = 3 * W * x**2
+    assert check(right, x=x).status == "passed"
+    assert "2 directions" in check(right, x=x).tolerance["reason"]
+    right[:, 2] *= 1.001
+    assert check(right, x=x).status == "failed"
+
+
+def test_central_differences_stand_beside_it():
+    reason = check(3 * W * X**2).tolerance["reason"]
+    difference = float(reason.split("within ")[1].split(" ")[0])
+    assert 0 < difference < 1e-6
