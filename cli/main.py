@@ -90,7 +90,7 @@ def _perform(words: list[str]) -> int:
 def _sigterm_interrupts() -> Iterator[None]:
     """SIGTERM raises KeyboardInterrupt, so that one path cleans up after both."""
 
-    def interrupt(_signal: int, _frame: Any) -> NoReturn:  # noqa: ANN401 - the signature of a signal handler
+    def interrupt(_signal: int, _frame: Any) -> NoReturn:
         raise KeyboardInterrupt
 
     try:

@@ -141,7 +141,7 @@ def _control_row(control: Record) -> tuple[str, ...]:
     return (str(control["name"]), str(control["status"]), *sides, " ".join(control["must"]))
 
 
-def short(value: Any) -> str:  # noqa: ANN401 - a JSON value
+def short(value: Any) -> str:
     """A number in at most 8 characters, "-" where there is none."""
     if value is None:
         return "-"

@@ -1,6 +1,5 @@
 """`lab report`: the reports again, from the bundle alone."""
 
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,12 +20,14 @@ def report(
 
 
 def _report(bundle: Path) -> int:
+    from hashlib import sha256
+
     from labs.core.bundle import read_manifest, read_report  # imports NumPy
 
     text = _rendered(read_report(bundle))
     entry = next((e for e in read_manifest(bundle) if e.path == NAME), None)
     # another version's report, which ours would differ from, is not replaced
-    if entry is not None and entry.sha256 == hashlib.sha256(text.encode()).hexdigest():
+    if entry is not None and entry.sha256 == sha256(text.encode()).hexdigest():
         _restore(bundle / NAME, text.encode())
     emit(text)
     return 0

@@ -4,7 +4,7 @@ import dataclasses
 import json
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -60,7 +60,7 @@ def _sections(settings: "Settings", resolved: str) -> Iterator[str]:
 
 
 def _section(title: str, lines: Sequence[str]) -> list[str]:
-    return ["", title, *(f"  {line}".rstrip() for line in lines)]
+    return ["", title, *(f"  {line}".rstrip() for line in lines)] if lines else []
 
 
 def _pairs(pairs: Sequence[tuple[str, str]]) -> list[str]:
@@ -69,17 +69,24 @@ def _pairs(pairs: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _parts(lab: "Lab") -> Iterator[tuple[str, str]]:
-    """The swappable callables and their signatures, as lab's parts.py writes them."""
-    module = import_module(f"{lab.package}.parts")
-    for part in dataclasses.fields(_record(module.__dict__)):
-        yield part.name, part.type if isinstance(part.type, str) else str(part.type)
+    """The swappable callables: what each does, then its signature, both as the lab's parts.py writes them."""
+    if not (lab.path / "parts.py").is_file():
+        return
+    for part in dataclasses.fields(_parts_record(lab)):
+        signature = part.type if isinstance(part.type, str) else str(part.type)
+        doc = part.metadata.get("doc", "")
+        yield from [(part.name, doc), ("", signature)] if doc else [(part.name, signature)]
 
 
-def _record(names: dict[str, object]) -> type:
-    for value in names.values():
-        if isinstance(value, type) and dataclasses.is_dataclass(value) and value.__module__ == names["__name__"]:
+def _parts_record(lab: "Lab") -> type[Any]:
+    try:
+        module = import_module(f"{lab.package}.parts")
+    except Exception as error:
+        raise RequestError(f"{lab.path / 'parts.py'}: {type(error).__name__}: {error}") from error
+    for value in vars(module).values():
+        if isinstance(value, type) and dataclasses.is_dataclass(value) and value.__module__ == module.__name__:
             return value
-    raise RequestError(f"{names['__name__']}: no dataclass of parts in it")
+    raise RequestError(f"{lab.path / 'parts.py'}: no dataclass of parts in it")
 
 
 def _control(control: "Control") -> list[str]:

@@ -115,7 +115,7 @@ def resolve(name: str, changes: Sequence[str] = (), seed: int | None = None, thr
     return _settings(draft)
 
 
-def default(lab: Lab, at: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401  an instance of lab.config
+def default(lab: Lab, at: Mapping[str, Any] | None = None) -> Any:
     """Build the lab's default config with the dotted keys of `at` replaced, validated. Raises RequestError."""
     draft = _defaults(lab.name, lab, lab.name)
     for key, value in (at or {}).items():

@@ -41,15 +41,17 @@ def _first(ref: F64, obs: F64) -> str | None:
         return None
     if ref.shape != obs.shape:
         return _other_shape(ref, obs)
+    if _distance(ref, obs) <= CLOSE:
+        return None
     patterns: tuple[Callable[[F64, F64], str | None], ...] = (
         _not_finite,
         _all_zero,
         _factor,
         _offset,
-        _one_slice,
         _transposed,
         _shifted,
         _permuted,
+        _one_slice,
         _rounded,
     )
     return next((clause for pattern in patterns if (clause := pattern(ref, obs))), None)
@@ -100,10 +102,10 @@ def _factor(ref: F64, obs: F64) -> str | None:
         return None
     unit = ref / top  # squares of the values themselves could overflow or vanish
     factor = float((unit * obs).sum() / (unit * unit).sum()) / top
-    distance = _distance(factor * ref, obs)
-    if not distance <= CLOSE or abs(factor - 1) <= CLOSE:
-        return None
     simple = _simple(factor)
+    distance = _distance((factor if simple is None else float(simple)) * ref, obs) / max(1.0, abs(factor))
+    if not distance <= CLOSE or simple == 1:
+        return None
     if simple is None and np.count_nonzero(ref) == 1:
         return None
     if simple == -1:
@@ -123,7 +125,7 @@ def _simple(factor: float) -> Fraction | None:
 
 def _offset(ref: F64, obs: F64) -> str | None:
     difference = obs - ref
-    offset = float(np.median(difference))
+    offset = float(f"{np.median(difference):.12g}")
     if ref.size == 1 or abs(offset) <= CLOSE * float(np.abs(ref).max()):
         return None
     distance = _distance(ref + offset, obs)

@@ -52,7 +52,7 @@ def _blas() -> dict[str, str]:
     return {key: str(found[key]) for key in kept if key in found}
 
 
-def _build(section: str, key: str) -> Any:  # noqa: ANN401 - whatever NumPy reports
+def _build(section: str, key: str) -> Any:
     try:
         config: Any = np.show_config(mode="dicts")
     except (TypeError, AttributeError):  # NumPy before 1.25 only prints

@@ -21,13 +21,14 @@ from labs.core.judge import Check
 from labs.core.lab import Array, Arrays, is_float
 from labs.core.launch import Framework
 from labs.core.observed import Observed
-from labs.core.schedule import finish, items_of, start, waves
+from labs.core.patterns import matches
+from labs.core.schedule import Ran, finish, items_of, start, waves
 from labs.core.trial import Expected, Judged, Trial, save_all
 
 SAME = 1e-12  # a fault explains an item when they agree to this, relative to the item's largest magnitude
 INEXACT = 1e3  # ULP: a side that only rounds is a few away from extended precision, not a thousand
 
-Fault = Mapping[str, Array | None]  # the items in which a control differs from the good run; None: it yields none
+Fault = Mapping[str, Array | None]  # the items that a control must spoil; None where it yields nothing
 
 
 @dataclass(frozen=True)
@@ -94,13 +95,18 @@ def _play(trial: Trial, config: Any, inputs: Arrays, framework: Framework, scrat
     return Scene("", reference, Observed(items_of(replay, ran)), exact, _faults(made, ran))
 
 
-def _faults(made: Bench, ran: Sequence[Any]) -> dict[str, Fault]:
-    good = items_of(made.good, ran)
+def _faults(made: Bench, ran: Sequence[Ran]) -> dict[str, Fault]:
+    """What each control gives for the items that it must spoil, whether or not the good run gives the same.
+
+    It does where the lab's own part has the very fault.
+    """
     found: dict[str, Fault] = {}
+    good = items_of(made.good, ran)
     for control, case in made.faulty:
-        paths = items_of(case, ran)
-        written = Observed({n: p for n, p in paths.items() if good.get(n) != p})
-        found[control.name] = {**dict.fromkeys(good.keys() - paths.keys()), **written}
+        patterns = [pattern.split(":")[0] for pattern in control.must]
+        paths = {n: p for n, p in items_of(case, ran).items() if matches(n, patterns)}
+        absent = [n for n in good if n not in paths and matches(n, patterns)]
+        found[control.name] = {**dict.fromkeys(absent), **Observed(paths)}
     return found
 
 
@@ -117,9 +123,9 @@ def _explained(checks: tuple[Check, ...], failed: tuple[Check, ...], scene: Scen
             return check
         name = check.name
         fault, mirrored = observed_faults[name], reference_faults[name]
-        side = _side(name, disproved, proved, moved, fault, mirrored, far.get(name))
+        blame = _blame(name, disproved, proved, moved, fault, mirrored, far.get(name))
         diagnosis = _diagnosis(name, scene, fault, mirrored)
-        return dataclasses.replace(check, arbiter=far.get(name), side=side, diagnosis=diagnosis)
+        return dataclasses.replace(check, arbiter=far.get(name), blame=blame, diagnosis=diagnosis)
 
     return tuple(filled(c) for c in checks)
 
@@ -140,7 +146,7 @@ def _same(a: Array | None, b: Array | None) -> bool:
     return bool(np.max(np.abs(a - b), initial=0.0) <= SAME * peak)
 
 
-def _side(
+def _blame(
     name: str,
     disproved: set[str],
     proved: set[str],
@@ -148,19 +154,20 @@ def _side(
     fault: str,
     mirrored: str,
     far: Mapping[str, float] | None,
-) -> str | None:
-    """Which side is wrong, from the strongest evidence to the weakest; None when nothing tells."""
-    verdicts = (
-        (name in disproved, "reference"),
-        (name in moved.reference and name in moved.observed, "both"),
-        (name in moved.reference, "reference"),
-        (name in moved.observed, "observed"),
-        (bool(mirrored) and not fault, "reference"),
-        (bool(fault) and not mirrored, "observed"),
-        (far is not None and far["reference_ulp"] > INEXACT >= far["observed_ulp"], "reference"),
-        (name in proved, "observed"),
+) -> dict[str, str] | None:
+    """Which side is wrong and why, by the strongest evidence that there is; None when nothing tells."""
+    inexact = far is not None and far["reference_ulp"] > INEXACT >= far["observed_ulp"]
+    evidence = (
+        (name in disproved, "reference", "its gradient is not the derivative of its own loss"),
+        (name in moved.reference & moved.observed, "both", "neither has the value pinned for the default config"),
+        (name in moved.reference, "reference", "it no longer has the value pinned for the default config"),
+        (name in moved.observed, "observed", "it does not have the value pinned for the default config"),
+        (bool(mirrored) and not fault, "reference", f"it has the values of the known fault {mirrored}"),
+        (bool(fault) and not mirrored, "observed", f"it has the values of the known fault {fault}"),
+        (inexact, "reference", "extended precision agrees with the torch side"),
+        (name in proved, "observed", "the reference's gradient is proved by complex step"),
     )
-    return next((side for true, side in verdicts if true), None)
+    return next(({"side": side, "because": why} for true, side, why in evidence if true), None)
 
 
 def _diagnosis(name: str, scene: Scene, fault: str, mirrored: str) -> str | None:

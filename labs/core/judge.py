@@ -47,7 +47,7 @@ class Check:
     observed_sha256: str = ""
     arbiter: Mapping[str, Any] | None = None
     diagnosis: str | None = None
-    side: str | None = None  # reference, observed or both: which side is wrong, as far as the run can tell
+    blame: Mapping[str, Any] | None = None  # side (reference | observed | both), because: which side is wrong, and why
     message: str = ""
 
     def to_json(self) -> dict[str, Any]:

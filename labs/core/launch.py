@@ -99,8 +99,8 @@ class Framework:
         process, self._process = self._process, -1
         if process < 0:
             return 0
-        try:
+        try:  # noqa: SIM105 - contextlib is slow to import
             os.killpg(process, 9)
-        except (ProcessLookupError, PermissionError):  # noqa: SIM105 - contextlib is slow to import
+        except (ProcessLookupError, PermissionError):
             pass
         return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])

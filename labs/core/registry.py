@@ -7,16 +7,19 @@ import importlib.util
 import itertools
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import labs
-from labs.core.errors import RequestError
+from labs.core.errors import CannotComplete, RequestError
 from labs.core.nearest import nearest
 
 if TYPE_CHECKING:
     from labs.core.lab import Lab
 
+_USER = "user_lab_"  # how the packages of users' own labs are called
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"  # beside `labs`, in a checkout as in a wheel
 
 
@@ -66,6 +69,22 @@ def load(name: str) -> "Lab":
     return _load_folder(folder, resolved)
 
 
+@contextmanager
+def user_code(lab: "Lab") -> Iterator[None]:
+    """Turn an exception in the files of a user's own lab into a sentence with its place. Raises RequestError.
+
+    In a lab that ships with the tool it would be our own bug, and stays what it is.
+    """
+    try:
+        yield
+    except (RequestError, CannotComplete):
+        raise
+    except Exception as error:
+        if not lab.package.startswith(_USER):
+            raise
+        raise RequestError(f"{_origin(error, lab.path, lab.path)}: {type(error).__name__}: {error}") from error
+
+
 def _head(path: Path) -> Shipped:
     title = lab = ""
     with path.open(encoding="utf-8") as file:
@@ -105,7 +124,7 @@ def _placed(lab: "Lab", package: str, path: Path) -> "Lab":
 
 def _free_name(folder: Path) -> str:
     """Choose a package name: `user_lab_<folder>`, with a number when another folder of that name is loaded already."""
-    stem = "user_lab_" + re.sub(r"\W", "_", folder.name, flags=re.ASCII)
+    stem = _USER + re.sub(r"\W", "_", folder.name, flags=re.ASCII)
     numbered = (f"{stem}_{number}" for number in itertools.count(2))
     for name in itertools.chain([stem], numbered):
         module = sys.modules.get(name)

@@ -4,12 +4,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from labs.core.folder import Folder
-from labs.core.items import Tolerance, promised
+from labs.core.items import REPLACING, Tolerance, promised
 from labs.core.judge import Check, judge
 from labs.core.lab import Array, Rule
 from labs.core.stored import DamagedBundle, plain_file, shown
@@ -33,9 +32,11 @@ def lab_problems(bundle: Path, lab: Record, done: Counter[str]) -> Iterator[str]
         for record in lab["checks"]:
             for problem in _check_problems(record, *sides, everything, done):
                 yield f"{name}: {shown(record['name'])} ({shown(record['kind'])}): {problem}"
+        for problem in _unread(lab, *sides):
+            yield f"{name}: {problem}"
     except DamagedBundle as error:
         yield str(error)
-    for problem in chain(_unread(lab, *sides), _claims(lab)):
+    for problem in _claims(lab):
         yield f"{name}: {problem}"
 
 
@@ -118,8 +119,16 @@ def _unread(lab: Record, reference: Folder, observed: Folder) -> Iterator[str]:
     """Stored arrays that no check reads: the trace that a removed check leaves."""
     if any(option.startswith("--only") for option in lab["narrowed"]):
         return
-    read = {name for record in lab["checks"] for name in (record["name"], record["other"])}
-    for side, folder in (("reference", reference), ("observed", observed)):
+    checks = [record for record in lab["checks"] if record["kind"] != "witness"]
+    names = {record["name"] for record in checks}
+    own = {record["name"] for record in checks if record["kind"] in REPLACING}
+    others = {
+        kind: {record["other"] for record in checks if record["kind"] == kind} for kind in ("identical", "within")
+    }
+    for side, folder, read in (
+        ("reference", reference, own | others["within"]),
+        ("observed", observed, names | others["identical"]),
+    ):
         for item in folder:
             if item not in read:
                 yield f"{side}/{shown(item)}.npy: stored, and no check in report.json reads it"

@@ -20,9 +20,10 @@ from labs.core.environment import environment
 from labs.core.errors import NothingCompared, RequestError
 from labs.core.investigate import investigate
 from labs.core.launch import Framework
+from labs.core.registry import user_code
 from labs.core.report import lab_report, run_report
 from labs.core.reports.markdown import markdown
-from labs.core.trial import Trial, begin, conclude, expect, hand_over, save_arrays
+from labs.core.trial import Expected, Trial, begin, conclude, expect, hand_over, save_arrays
 
 Progress = Callable[[str], None]
 
@@ -60,19 +61,20 @@ def run(request: Request, framework: Framework, progress: Progress = lambda _tex
     deadline = time.monotonic() + request.timeout
     settings = _settings(request)
     with open_draft(request.out, began) as draft:
-        scratch = draft.path / "scratch"
+        scratch = draft.path / ".scratch"  # no config can have this name
         trials = [_begin(s, request, draft, scratch) for s in settings]
         for trial in trials:
             hand_over(trial, framework)
         progress("computing the reference while torch is being imported")
-        expected = [expect(trial) for trial in trials]
+        expected = [_expect(trial) for trial in trials]
         if not any(e.rules or e.witnesses for e in expected):
             raise NothingCompared(f"--only {' '.join(request.only)}: matches no check of {_names(settings)}")
         progress("waiting for torch")
         entries = []
         for trial, known in zip(trials, expected, strict=True):
-            judged = conclude(trial, known, framework, deadline)
-            checks = investigate(trial, known, judged, framework, scratch / trial.settings.name, deadline)
+            with user_code(trial.settings.lab):
+                judged = conclude(trial, known, framework, deadline)
+                checks = investigate(trial, known, judged, framework, scratch / trial.settings.name, deadline)
             save_arrays(trial, known, checks)
             entries.append(lab_report(trial, known, judged, checks, request))
         report = run_report(began, draft.name, request.command, entries)
@@ -94,7 +96,13 @@ def _settings(request: Request) -> list[Settings]:
 def _begin(settings: Settings, request: Request, draft: Draft, scratch: Path) -> Trial:
     draft.write(f"{settings.name}/config.yaml", to_yaml(settings))
     place = scratch / settings.name
-    return begin(settings, request.only, request.controls, request.swap, draft.path / settings.name, place)
+    with user_code(settings.lab):
+        return begin(settings, request.only, request.controls, request.swap, draft.path / settings.name, place)
+
+
+def _expect(trial: Trial) -> Expected:
+    with user_code(trial.settings.lab):
+        return expect(trial)
 
 
 def _names(settings: Sequence[Settings]) -> str:

@@ -51,7 +51,7 @@ class _Source:
         place = f":{line}" + (f":{column}" if column else "") if self.numbered else ""
         return RequestError(f"{self.name}{place}: {sentence}")
 
-    def at(self, mark: Any, sentence: str) -> RequestError:  # noqa: ANN401  either of two classes
+    def at(self, mark: Any, sentence: str) -> RequestError:
         """Build an error that points to a mark of the parser, which counts from 0."""
         return self.refusal(mark.line + 1, mark.column + 1, sentence)
 

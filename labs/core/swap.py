@@ -70,7 +70,7 @@ def _from_file(part: str, file: str) -> ModuleType:
     return module
 
 
-def with_swaps(parts: Any, swaps: Mapping[str, Any]) -> Any:  # noqa: ANN401 - each lab has its own record
+def with_swaps(parts: Any, swaps: Mapping[str, Any]) -> Any:
     """The lab's parts with some replaced. Raises StageError when there is no part of that name."""
     known = [field.name for field in dataclasses.fields(parts)]
     for name in swaps:
@@ -100,7 +100,7 @@ def _code_of(error: BaseException) -> Iterator[CodeType]:
         trace = trace.tb_next
 
 
-def _code(value: Any) -> CodeType | None:  # noqa: ANN401 - any callable
+def _code(value: Any) -> CodeType | None:
     while hasattr(value, "__wrapped__"):
         value = value.__wrapped__
     code = getattr(getattr(value, "__func__", value), "__code__", None)

@@ -7,11 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from labs.core import memory
 from labs.core.config import Settings
 from labs.core.controls import Bench, Verdict, benches, verdicts
+from labs.core.folder import save_array
 from labs.core.inputs import Draw
 from labs.core.items import plan, promised
 from labs.core.judge import Check, judge_all
@@ -144,11 +143,9 @@ def _bench_verdicts(trial: Trial, bench: Bench, ran: Sequence[Ran]) -> tuple[Ver
 
 
 def save_all(folder: Path, arrays: Mapping[str, Array]) -> None:
-    """Write each array to `<folder>/<name>.npy`, without pickle."""
+    """Write each array to `<folder>/<name>.npy`."""
     for name, array in arrays.items():
-        path = folder / f"{name}.npy"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        np.save(path, np.asarray(array), allow_pickle=False)
+        save_array(folder / f"{name}.npy", array)
 
 
 def save_arrays(trial: Trial, expected: Expected, checks: Sequence[Check]) -> None:

@@ -77,12 +77,14 @@ class _Trial:
     def run(self, reference: Mapping[str, Array]) -> None:
         held, shown = _stand_ins(self.rule, reference)
         size = shown[self.rule.item].size if self.rule.item in shown else 0
+        windows: dict[int, tuple[Views, Views]] = {}
         for position in _positions(self.rule.item, size):
             start = max(0, min(position - WINDOW // 2, size - WINDOW))
-            held_here, shown_here = (self._cut(views, start) for views in (held, shown))
-            if not self._passes_unspoiled(held_here, shown_here):
-                return
-            self._show(held_here, shown_here, position - start)
+            if start not in windows:
+                windows[start] = self._cut(held, start), self._cut(shown, start)
+                if not self._passes_unspoiled(*windows[start]):
+                    return
+            self._show(*windows[start], position - start)
 
     def _passes_unspoiled(self, held: Views, shown: Views) -> bool:
         recorder = _Recorder(shown)

@@ -25,7 +25,7 @@ def inputs(config: Config, draw: Draw) -> Arrays:
         "weights": draw.uniform("weights", rows, 0.5, 2.0),
         "target": draw.normal("target", (*rows, k)),
         "lora_a": draw.normal("lora_a", (d, r), 1 / math.sqrt(d)),
-        "lora_b": draw.normal("lora_b", (r, k), 0.5 / math.sqrt(r)),
+        "lora_b": draw.normal("lora_b", (r, k), 0.2 / math.sqrt(r)),
         "init_uniform": draw.uniform("init_uniform", (d, r)),
         "init_normal": draw.normal("init_normal", (d, r)),
         "init_normal_b": draw.normal("init_normal_b", (r, k)),

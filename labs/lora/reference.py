@@ -192,7 +192,10 @@ def _order(config: Config, inputs: Arrays) -> Arrays:
     x, a, b = (inputs[name] for name in ("x", "lora_a", "lora_b"))
     n, d, k, r = config.batch * config.positions, config.d_in, config.d_out, config.rank
     operations = {"factored": 2 * n * d * r + 2 * n * r * k, "product": 2 * d * r * k + 2 * n * d * k}
-    saved = {"factored": n * d + d * r + n * r + r * k, "product": n * d + d * r + r * k + d * k}  # x, A, B and XA or AB
+    saved = {
+        "factored": n * d + d * r + n * r + r * k,
+        "product": n * d + d * r + r * k + d * k,
+    }  # x, A, B and XA or AB
     return {
         "order/output/factored": (x @ a) @ b,
         "order/output/product": x @ (a @ b),

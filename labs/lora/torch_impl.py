@@ -19,7 +19,6 @@ Tensors = dict[str, Tensor]
 Items = dict[str, Any]
 
 
-
 def init(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items:
     """A drawn, B zero; and every way of drawing A."""
     uniform, normal = inputs["init_uniform"], inputs["init_normal"]
@@ -129,6 +128,7 @@ def order(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items:
     """Both bracketings of the branch, with what each really multiplies and keeps."""
     operands = tuple(inputs[name] for name in ("x", "lora_a", "lora_b"))
     return {**priced("factored", parts.branch, operands), **priced("product", parts.branch_product, operands)}
+
 
 STAGES = {
     "init": init,

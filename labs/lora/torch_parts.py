@@ -12,7 +12,6 @@ from torch.optim.sgd import sgd  # the function: constructing torch.optim.SGD wo
 from labs.lora.parts import Parts
 
 
-
 def scale(alpha: float, rank: int, scaling: str) -> float:
     return alpha / rank if scaling == "classic" else alpha / math.sqrt(rank)
 

@@ -70,7 +70,7 @@ def flushed(rule, held, shown, tolerance):
     return rule, held, {n: np.where(np.abs(a) < 1e-300, 0.0, a) for n, a in shown.items()}, tolerance
 
 
-def by_value(rule, held, shown, tolerance):
+def by_value(rule, _, shown, tolerance):
     return Rule("close", rule.item), {rule.item: shown[rule.other]}, shown, tolerance
 
 

@@ -98,7 +98,7 @@ def _value(worst: Record, key: str) -> str:
     return escaped(worst[key]) if worst.get(key) is not None else ""
 
 
-def _short(value: Any) -> str:  # noqa: ANN401 - a JSON value
+def _short(value: Any) -> str:
     return "" if value is None else escaped(f"{number(value):.3g}")
 
 

@@ -1,0 +1,198 @@
+"""The engine on the documentation's own lab, with real framework processes."""
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from labs.core.errors import NothingCompared, RequestError
+from labs.core.launch import Framework
+from labs.core.run import Request, run
+
+FORMULA = "dy * (1 - a**2)"
+
+
+def go(lab, tmp_path, **asked):
+    with Framework(None, tmp_path / "framework") as framework:
+        finished = run(Request(names=(str(lab),), out=tmp_path / "out", **asked), framework)
+    return finished.report, finished.bundle
+
+
+def checks_of(report):
+    return {(c["name"], c["kind"]): c for c in report["labs"][0]["checks"]}
+
+
+def change(lab, file, before, after):
+    path = lab / file
+    assert before in path.read_text()
+    path.write_text(path.read_text().replace(before, after))
+
+
+def test_a_right_lab_passes_with_every_fault_caught_and_a_whole_bundle(tanh_layer, tmp_path):
+    report, bundle = go(tanh_layer, tmp_path)
+    (lab,) = report["labs"]
+    assert (report["run"]["status"], report["run"]["exit_code"]) == ("passed", 0)
+    assert {c["status"] for c in lab["checks"]} == {"passed"}
+    assert [c["status"] for c in lab["controls"]] == ["caught", "caught"]
+    assert lab["wiring"]["spoils"] > 0
+    assert lab["wiring"]["problems"] == []
+    assert min(c["headroom"] for c in lab["checks"] if c["kind"] == "close") > 5
+    assert json.loads((bundle / "report.json").read_text()) == report
+    for item in ("output", "loss", "grad/w", "grad/x"):
+        observed = np.load(bundle / f"tanh_layer/observed/{item}.npy")
+        np.testing.assert_allclose(observed, np.load(bundle / f"tanh_layer/reference/{item}.npy"), rtol=1e-12)
+    assert sorted(p.name for p in (bundle / "tanh_layer/controls/derivative_unsquared").rglob("*.npy")) == [
+        "w.npy",
+        "x.npy",
+    ]
+    assert not (bundle / ".scratch").exists()
+    assert (tmp_path / "out/latest").resolve() == bundle.resolve()
+
+
+def test_separation_has_room_on_both_sides_of_the_limit(tanh_layer, tmp_path):
+    report, _ = go(tanh_layer, tmp_path)
+    for control in report["labs"][0]["controls"]:
+        assert control["separation"]["good"] > 5
+        assert control["separation"]["fault"] > 5
+
+
+def test_a_wrong_reference_gradient_is_disproved_and_named(tanh_layer, tmp_path):
+    change(tanh_layer, "reference.py", "(1 - a**2)", "(1 - a)")
+    report, _ = go(tanh_layer, tmp_path)
+    assert report["run"]["exit_code"] == 1
+    for name in ("grad/w", "grad/x"):
+        check = checks_of(report)[name, "close"]
+        assert check["status"] == "failed"
+        assert check["blame"]["side"] == "reference"
+        assert "derivative_unsquared" in check["diagnosis"]
+    assert checks_of(report)["output", "close"]["status"] == "passed"
+
+
+def test_a_wrong_torch_gradient_is_the_torch_sides(tanh_layer, tmp_path):
+    change(tanh_layer, "torch_impl.py", "activation=torch.tanh", "activation=derivative_unsquared")
+    change(
+        tanh_layer, "torch_impl.py", "import torch\n", "import torch\nfrom .torch_faults import derivative_unsquared\n"
+    )
+    report, _ = go(tanh_layer, tmp_path)
+    check = checks_of(report)["grad/w", "close"]
+    assert report["run"]["exit_code"] == 1
+    assert check["blame"]["side"] == "observed"
+    assert "equals derivative_unsquared" in check["diagnosis"]
+    assert check["arbiter"]["observed_ulp"] > 1e6 > check["arbiter"]["reference_ulp"]
+
+
+def test_a_control_that_can_not_fire_is_missed_and_fails_the_run(tanh_layer, tmp_path):
+    change(tanh_layer, "controls.py", 'lie={"scale": 1.0}', 'lie={"scale": 1.5}')
+    report, _ = go(tanh_layer, tmp_path)
+    control = report["labs"][0]["controls"][1]
+    assert report["run"]["exit_code"] == 1
+    assert control["status"] == "missed"
+    assert set(control["missed"]) == {"output", "loss", "grad/w", "grad/x"}
+
+
+def test_a_control_that_fails_elsewhere_leaks_and_fails_the_run(tanh_layer, tmp_path):
+    change(tanh_layer, "controls.py", 'must=("output", "loss", "grad/*")', 'must=("output",)')
+    report, _ = go(tanh_layer, tmp_path)
+    control = report["labs"][0]["controls"][1]
+    assert report["run"]["exit_code"] == 1
+    assert control["status"] == "leaked"
+    assert set(control["leaked"]) == {"loss", "grad/w", "grad/x"}
+
+
+def test_an_item_left_out_is_a_failure_with_its_name(tanh_layer, tmp_path):
+    change(tanh_layer, "torch_impl.py", ', "grad/x": x.grad}', "}")
+    report, _ = go(tanh_layer, tmp_path, controls=False)
+    check = checks_of(report)["grad/x", "close"]
+    assert (report["run"]["exit_code"], check["status"]) == (1, "failed")
+    assert "missing" in check["message"]
+
+
+def test_an_item_that_nobody_promised_is_a_failure(tanh_layer, tmp_path):
+    change(tanh_layer, "torch_impl.py", ', "grad/x": x.grad}', ', "grad/x": x.grad, "more": y}')
+    report, _ = go(tanh_layer, tmp_path, controls=False)
+    assert "extra" in checks_of(report)["more", "close"]["message"]
+
+
+def test_only_narrows_the_promise_and_says_so(tanh_layer, tmp_path):
+    report, _ = go(tanh_layer, tmp_path, only=("grad/*",))
+    (lab,) = report["labs"]
+    assert {c["name"] for c in lab["checks"]} == {"grad/w", "grad/x"}
+    assert lab["narrowed"] == ["--only grad/*"]
+    assert report["run"]["exit_code"] == 0
+
+
+def test_a_pattern_that_matches_nothing_compares_nothing_and_leaves_nothing(tanh_layer, tmp_path):
+    with pytest.raises(NothingCompared, match="grad/z"):
+        go(tanh_layer, tmp_path, only=("grad/z",))
+    assert [p for p in (tmp_path / "out").iterdir() if not p.name.startswith(".")] == []
+
+
+def test_a_stage_that_raises_is_a_failure_with_its_error(tanh_layer, tmp_path):
+    change(tanh_layer, "torch_impl.py", "loss.backward()", "raise ValueError('no such thing')")
+    report, bundle = go(tanh_layer, tmp_path, controls=False)
+    assert report["run"]["exit_code"] == 1
+    assert "stage layer raised: ValueError: no such thing" in report["labs"][0]["failures"]
+    assert bundle.is_dir()
+
+
+def test_a_stage_that_crashes_ends_in_error_with_a_bundle(tanh_layer, tmp_path):
+    change(tanh_layer, "torch_impl.py", "loss.backward()", "import ctypes; ctypes.string_at(0)")
+    report, bundle = go(tanh_layer, tmp_path, controls=False)
+    assert (report["run"]["status"], report["run"]["exit_code"]) == ("error", 3)
+    assert "SIGSEGV" in report["labs"][0]["failures"][0]
+    assert bundle.is_dir()
+
+
+def test_a_stage_that_hangs_ends_at_the_time_limit(tanh_layer, tmp_path):
+    change(tanh_layer, "torch_impl.py", "loss.backward()", "import time; time.sleep(600)")
+    report, _ = go(tanh_layer, tmp_path, controls=False, timeout=20)
+    assert report["run"]["exit_code"] == 3
+    assert "stage layer" in report["labs"][0]["failures"][0]
+
+
+def test_an_error_in_a_users_reference_is_a_sentence_with_its_line(tanh_layer, tmp_path):
+    change(tanh_layer, "reference.py", "dz = config", "dz = 1 / 0 * config")
+    line = next(
+        i for i, text in enumerate((tanh_layer / "reference.py").read_text().splitlines(), 1) if "1 / 0" in text
+    )
+    with pytest.raises(RequestError, match=rf"reference\.py:{line}: ZeroDivisionError"):
+        go(tanh_layer, tmp_path)
+
+
+@pytest.mark.parametrize(("save", "kept"), [("none", set()), ("failing", {"grad/x"})])
+def test_save_bounds_what_the_bundle_keeps(tanh_layer, tmp_path, save, kept):
+    change(tanh_layer, "reference.py", '"grad/x": dz @ w.T', '"grad/x": 2 * dz @ w.T')
+    report, bundle = go(tanh_layer, tmp_path, changes=(f"save={save}",))
+    for side in ("reference", "observed"):
+        folder = bundle / "tanh_layer" / side
+        found = {p.relative_to(folder).with_suffix("").as_posix() for p in folder.rglob("*.npy")}
+        assert found == kept
+    assert all(c["observed_sha256"] for c in report["labs"][0]["checks"] if c["kind"] == "close")
+
+
+def test_a_loosened_tolerance_is_listed_with_its_reason(tanh_layer, tmp_path):
+    report, _ = go(
+        tanh_layer, tmp_path, changes=("tolerances={grad/*: {atol: 5, reason: just looking}}",), controls=False
+    )
+    assert report["labs"][0]["loosened"] == [{"pattern": "grad/*", "atol": 5.0, "rtol": 1e-8, "reason": "just looking"}]
+    # a limit this loose would let zeros pass, and a check that zeros pass is none
+    assert "blunt" in checks_of(report)["grad/w", "close"]["message"]
+
+
+def test_the_referee_never_imports_torch(tanh_layer, tmp_path):
+    code = f"""
+import sys
+from pathlib import Path
+sys.path.insert(0, {str(tanh_layer.parent)!r})
+from labs.core.launch import Framework
+with Framework(None, Path({str(tmp_path / "f")!r})) as framework:
+    from labs.core.run import Request, run
+    run(Request(names=({str(tanh_layer)!r},), out=Path({str(tmp_path / "o")!r})), framework)
+print([name for name in sys.modules if re.match("torch", name)] if (re := __import__("re")) else 0)
+"""
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+    assert not re.search("Traceback", out.stderr)
