@@ -10,6 +10,7 @@ import sys
 import traceback
 from dataclasses import asdict
 from datetime import timedelta
+from pathlib import Path
 from typing import NoReturn, TextIO
 
 import torch
@@ -56,6 +57,7 @@ def _redirect(log: str) -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     if log:
+        Path(log).parent.mkdir(parents=True, exist_ok=True)
         target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         os.dup2(target, 1)
         os.dup2(target, 2)

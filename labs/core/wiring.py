@@ -106,7 +106,7 @@ class _Trial:
                 if not self._passes(held, shown, name, at, right):
                     self._complain(f"fails with {name} at {at} a tenth of the bound away: {right} for {value}")
 
-    def _passes(self, held: Views, shown: Views, name: str, at: int, value: Any) -> bool:  # noqa: ANN401 - any dtype
+    def _passes(self, held: Views, shown: Views, name: str, at: int, value: Any) -> bool:
         spoiled = shown[name].copy()
         spoiled.flat[at] = value
         return verdict(self.rule, held, {**shown, name: spoiled}, self.tolerance).status == "passed"
@@ -166,7 +166,7 @@ def _bound(rule: Rule, held: Views, shown: Views, at: int, tolerance: Tolerance)
     return 0.0
 
 
-def _wrong_values(kind: str, value: Any, bound: float) -> list[Any]:  # noqa: ANN401 - a NumPy scalar of any dtype
+def _wrong_values(kind: str, value: Any, bound: float) -> list[Any]:
     """List the values that a check has to refuse where `value` is right."""
     array = np.asarray(value)
     if kind == "identical":
@@ -185,7 +185,7 @@ def _wrong_values(kind: str, value: Any, bound: float) -> list[Any]:  # noqa: AN
     return [_stepped(array.dtype.type(centre), 10.0 * sign * bound) for sign in (1, -1)]
 
 
-def _right_values(kind: str, value: Any, bound: float) -> list[Any]:  # noqa: ANN401 - a NumPy scalar of any dtype
+def _right_values(kind: str, value: Any, bound: float) -> list[Any]:
     """List the values that a check has to accept."""
     if kind not in {"close", "within"} or np.asarray(value).dtype.kind != "f":
         return []
@@ -193,7 +193,7 @@ def _right_values(kind: str, value: Any, bound: float) -> list[Any]:  # noqa: AN
     return [type(value)(centre + sign * 0.1 * bound) for sign in (1, -1)]
 
 
-def _stepped(centre: Any, by: float) -> Any:  # noqa: ANN401 - a NumPy scalar of any float dtype
+def _stepped(centre: Any, by: float) -> Any:
     """Move `centre` by at least the spacing of its dtype: a bound may be smaller than that."""
     with np.errstate(over="ignore"):
         moved = type(centre)(centre + by)

@@ -122,8 +122,6 @@ class Worker:
                 return
             job = self._queue.popleft()
             self._preload(job)
-            if job.log:
-                Path(job.log).parent.mkdir(parents=True, exist_ok=True)
             self._running.append(Running(job, self._crew(job, 0), log_size(job.log)))
 
     def _crew(self, job: Job, first: int) -> Crew:

@@ -80,6 +80,26 @@ def test_the_sentence_of_close_has_both_values_and_the_limit():
     )
 
 
+def test_the_limit_does_not_depend_on_the_sign():
+    check = verdict(CLOSE, {"x": np.array([-0.25])}, {"x": np.array([0.5])}, Tolerance())
+    assert check.message.endswith("limit 3.5e-09")
+
+
+@pytest.mark.parametrize(
+    ("kind", "ulp", "blunt"),
+    [
+        ("close", 0.0, 0.0),
+        ("exact", None, None),
+        ("zero", None, None),
+        ("identical", 0.0, None),
+        ("within", None, None),
+    ],
+)
+def test_a_statistic_without_a_meaning_is_left_out(kind, ulp, blunt):
+    check = decide(kind, *good(kind))
+    assert (check.max_ulp, check.blunt_share) == (ulp, blunt)
+
+
 def test_a_scalar_needs_no_index():
     check = verdict(CLOSE, {"x": np.array(0.25)}, {"x": np.array(0.5)}, Tolerance())
     assert "worst: observed 0.5" in check.message
@@ -125,6 +145,16 @@ def test_another_shape_fails_before_values(kind, shape):
     check = decide(kind, reference, observed)
     assert check.status == "failed"
     assert check.message.endswith(", expected (3,4)")
+
+
+@pytest.mark.parametrize("kind", ["close", "exact", "zero", "identical"])
+def test_a_scalar_stands_for_one_element_only(kind):
+    reference, observed = good(kind)
+    held = observed if kind == "identical" else reference
+    name = "y" if kind == "identical" else "x"
+    held[name] = np.array(held[name].flat[0])
+    observed["x"] = np.full((3, 4), held[name])
+    assert decide(kind, reference, observed).message == "shape (3,4), expected ()"
 
 
 def test_a_column_is_no_row():
@@ -176,7 +206,7 @@ def test_what_an_item_is_held_against_has_to_be_there(kind, message):
 def test_what_is_no_real_number_is_refused(dtype):
     array = np.zeros(2, dtype)
     for kind in ("close", "exact"):
-        assert "expected a real number" in verdict(RULES[kind], {"x": array}, {"x": array}, Tolerance()).message
+        assert "expected a real number" in judge(RULES[kind], {"x": array}, {"x": array}, Tolerance()).message
 
 
 def test_negative_zero_is_not_zero_for_identical_only():

@@ -74,8 +74,8 @@ BAD = [
     ),
     (lambda tmp: script(tmp / "python", "#!/bin/sh\nkill -9 $$\n"), "that can start: it was killed by SIGKILL"),
     (bare_venv, "bin/python has no numpy: pip install numpy there, or name another interpreter with --python"),
-    (lambda tmp: without(tmp, "numpy"), "numpy can't be imported by "),
-    (lambda tmp: without(tmp, "torch"), "torch can't be imported by "),
+    (lambda tmp: without(tmp, "numpy"), "python has no numpy: pip install numpy there"),
+    (lambda tmp: without(tmp, "torch"), "python has no torch: pip install torch there"),
 ]
 
 
@@ -112,16 +112,17 @@ def test_a_torch_that_can_not_be_imported_is_one_sentence(tmp_path, module, text
 
 
 def test_a_python_that_is_too_old_is_named(tmp_path):
-    text = "#!/bin/sh\necho '{\"hello\": [3, 8]}' >&$4\nsleep 100\n"
-    with Framework(script(tmp_path / "python", text), tmp_path / "s") as framework:
-        with pytest.raises(CannotComplete, match=r"is Python 3.8; the framework side needs 3.10 or newer"):
-            framework.ready(time.monotonic() + 30)
+    old = script(tmp_path / "python", "#!/bin/sh\necho '{\"hello\": [3, 8]}' >/dev/fd/$4\nsleep 100\n")
+    sentence = r"is Python 3.8; the framework side needs 3.10 or newer"
+    with Framework(old, tmp_path / "s") as framework, pytest.raises(CannotComplete, match=sentence):
+        framework.ready(time.monotonic() + 30)
 
 
 def test_a_silent_interpreter_times_out(tmp_path):
-    with Framework(script(tmp_path / "python", "#!/bin/sh\nsleep 100\n"), tmp_path / "s") as framework:
-        with pytest.raises(TimedOut, match=r"did not answer within 0.\d+ s, while importing torch"):
-            framework.ready(time.monotonic() + 0.5)
+    silent = script(tmp_path / "python", "#!/bin/sh\nsleep 100\n")
+    sentence = r"did not answer within 0.\d+ s, while importing torch"
+    with Framework(silent, tmp_path / "s") as framework, pytest.raises(TimedOut, match=sentence):
+        framework.ready(time.monotonic() + 0.5)
 
 
 def test_a_wrapper_that_stays_is_fine_and_leaves_nothing(tmp_path, lab):
@@ -131,10 +132,10 @@ def test_a_wrapper_that_stays_is_fine_and_leaves_nothing(tmp_path, lab):
         group = framework._process
         framework.submit(job)
         assert framework.wait(job.id, time.monotonic() + 60).end == ""
-    assert not tiny.alive(group)
+    assert soon(lambda: not tiny.alive(group))
 
 
-def test_a_torch_in_the_current_folder_is_not_taken(tmp_path, monkeypatch, lab):
+def test_a_torch_in_the_current_folder_is_not_taken(tmp_path, monkeypatch):
     (tmp_path / "torch.py").write_text("raise SystemError('the wrong torch')")
     monkeypatch.chdir(tmp_path)
     with Framework(None, tmp_path / "s") as framework:
@@ -148,23 +149,20 @@ def test_the_launcher_imports_nothing_slow():
     assert done.stdout.strip() == "set()"
 
 
+def until_busy(framework, group):
+    """Wait until a hanging stage has started its own child: worker, stage, sleep."""
+    framework.ready(time.monotonic() + 60)
+    assert soon(lambda: len(tiny.alive(group)) == 3, 10)
+
+
 @linux_only
 def test_closing_leaves_no_process_even_from_a_hanging_stage(tmp_path, lab):
-    job = lab.job("hang")
     with Framework(None, tmp_path / "s") as framework:
         group = framework._process
-        framework.submit(job)
-        with pytest.raises(TimedOut):
-            framework.wait(job.id, _until_busy(framework, group))
-        assert len(tiny.alive(group)) == 3  # worker, child, and the sleep that the stage started
-    assert not tiny.alive(group)
+        framework.submit(lab.job("hang"))
+        until_busy(framework, group)
+    assert soon(lambda: not tiny.alive(group))
     framework.close()
-
-
-def _until_busy(framework, group):
-    framework.ready(time.monotonic() + 60)
-    assert soon(lambda: len(tiny.alive(group)) == 3)
-    return time.monotonic()
 
 
 @linux_only
@@ -172,17 +170,23 @@ def test_closing_while_torch_is_being_imported_leaves_no_process(tmp_path):
     with Framework(None, tmp_path / "s") as framework:
         group = framework._process
         time.sleep(0.3)
-    assert not tiny.alive(group)
+    assert soon(lambda: not tiny.alive(group))
 
 
 @linux_only
 def test_an_interrupt_leaves_no_process(tmp_path, lab):
-    with pytest.raises(KeyboardInterrupt), Framework(None, tmp_path / "s") as framework:
-        group = framework._process
-        framework.submit(lab.job("hang"))
-        _until_busy(framework, group)
-        raise KeyboardInterrupt
-    assert not tiny.alive(group)
+    groups = []
+
+    def interrupted():
+        with Framework(None, tmp_path / "s") as framework:
+            groups.append(framework._process)
+            framework.submit(lab.job("hang"))
+            until_busy(framework, groups[0])
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert soon(lambda: not tiny.alive(groups[0]))
 
 
 @linux_only
@@ -192,7 +196,7 @@ def test_a_killed_worker_is_told_and_takes_its_children_along(tmp_path, lab, num
     with Framework(None, tmp_path / "s") as framework:
         group = framework._process
         framework.submit(job)
-        _until_busy(framework, group)
+        until_busy(framework, group)
         os.kill(group, number)
         with pytest.raises(CannotComplete, match=r"the framework process .* was killed by SIG(KILL|SEGV)"):
             framework.wait(job.id, time.monotonic() + 10)
@@ -249,7 +253,7 @@ def kill(process, number=signal.SIGKILL):
 
 
 @linux_only
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_referee_that_is_killed_while_torch_is_imported_leaves_no_process(lab, seed):
     process, group = referee(lab, None)
     time.sleep(random.Random(seed).uniform(0, 1.2))  # noqa: S311 - a moment, not a secret

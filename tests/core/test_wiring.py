@@ -82,6 +82,8 @@ MUTANTS = {
     "skips the first": (only(1, None), (), {"x": VALUES}, "passes with x spoiled at 0"),
     "skips the last": (only(0, -1), (), {"x": VALUES}, "passes with x spoiled at 11"),
     "reads the ends only": (only(0, None), (), {"x": VALUES}, None),
+    "nine times looser, which is inside the resolution": (looser(9.0), (), {"x": VALUES}, None),
+    "nine times stricter, likewise": (looser(1 / 9.0), (), {"x": VALUES}, None),
     "eleven times looser": (looser(11.0), (), {"x": VALUES}, "passes with x spoiled"),
     "eleven times stricter": (looser(1 / 11.0), (), {"x": VALUES}, "a tenth of the bound away"),
     "one-sided": (one_sided, (), {"x": VALUES}, "passes with x spoiled"),

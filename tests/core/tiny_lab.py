@@ -1,6 +1,5 @@
 """A lab of a few stages, most of them hostile, and jobs for it: what test_launch and test_worker start for real."""
 
-import os
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -241,17 +240,3 @@ def alive(group):
             if int(pgrp) == group and state not in "ZX":
                 found.append(int(entry.name))
     return found
-
-
-def children(pid):
-    """Process ids of the children of a process."""
-    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    return [int(child) for child in text.split()]
-
-
-def exists(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True

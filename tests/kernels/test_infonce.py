@@ -49,7 +49,7 @@ def test_equal_logits_lose_the_logarithm_of_the_batch():
 def test_two_orthogonal_pairs_at_scale_log_three():
     """Logits log 3 and 0: the right one has 3/4."""
     loss, saved = global_batch(np.eye(2), np.eye(2), np.log(np.log(3)))
-    np.testing.assert_allclose(saved.p_s, [[0.75, 0.25], [0.25, 0.75]], rtol=1e-14)
+    np.testing.assert_allclose(saved.s, [[np.log(3), 0], [0, np.log(3)]], rtol=1e-14)
     np.testing.assert_allclose(loss, np.log(4 / 3), rtol=1e-14)
 
 

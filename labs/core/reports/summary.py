@@ -10,6 +10,7 @@ from typing import Any
 
 Record = Mapping[str, Any]
 
+FEW = 6  # names in a sentence
 DECIDED = 16.0  # one side this many times further from the arbiter than the other: that side is wrong
 
 
@@ -70,11 +71,18 @@ def trouble(lab: Record) -> list[str]:
 
 def control_sentence(control: Record) -> str:
     """What a missed or leaked control says about the checks."""
-    name, status, why = control["name"], control["status"], control["why"]
-    failed = ", ".join(control["failed"]) or "nothing"
+    name, status = control["name"], control["status"]
+    reason = f" ({control['why']})" if control["why"] else ""
+    failed = _some(control["failed"]) or "nothing"
     if status == "missed":
-        return f"control {name} missed: {', '.join(control['must'])} had to fail, {failed} did ({why})"
-    return f"control {name} {status}: failed outside what it may touch: {failed} ({why})"
+        return f"control {name} missed: {_some(control['must'])} had to fail, {failed} did{reason}"
+    return f"control {name} {status}: failed outside what it may touch: {failed}{reason}"
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first few names; all of them are in report.json."""
+    more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
+    return ", ".join(names[:FEW]) + more
 
 
 def headline(lab: Record) -> str:
