@@ -60,11 +60,23 @@ def _block(lab: Record, bundle: str, look: Look, level: int) -> list[str]:
 
 
 def _failures(lab: Record, look: Look, level: int) -> list[str]:
+    """Stages first, because missing items follow from them; then checks, worst first; then doubts about the checks."""
     failed = summary.failing(lab)
-    full = failed if level > 0 else failed[:IN_FULL]
-    rest = [f"{c['name']} ({c['kind']}): {summary.decades(c)}" for c in failed[len(full) :]]
-    other = [line for t in summary.trouble(lab) for line in _bullet(t, look)]
-    return [*(line for check in full for line in failure(check, look)), *rest, *other]
+    checks = [failure(c, look) for c in failed[:IN_FULL]]
+    checks += [failure(c, look) if level > 0 else [_one_line(c)] for c in failed[IN_FULL:]]
+    stages, doubts = ([_bullet(t, look) for t in texts] for texts in (lab["failures"], summary.doubts(lab)))
+    blocks = [_capped(stages, IN_FULL, level), _capped(checks, 2 * IN_FULL, level), _capped(doubts, IN_FULL, level)]
+    return [line for block in blocks for line in block]
+
+
+def _capped(entries: Sequence[Sequence[str]], most: int, level: int) -> list[str]:
+    shown = entries if level > 0 else entries[:most]
+    rest = len(entries) - len(shown)
+    return [*(line for entry in shown for line in entry), *([f"… and {rest} more (-v shows all)"] if rest else [])]
+
+
+def _one_line(check: Record) -> str:
+    return f"{check['name']} ({_kind(check)}): {summary.decades(check)}"
 
 
 def _bullet(sentence: str, look: Look) -> list[str]:
@@ -75,7 +87,10 @@ def _bullet(sentence: str, look: Look) -> list[str]:
 
 def failure(check: Record, look: Look) -> list[str]:
     """One failed check: both values, where, the limit, which side is wrong, the diagnosis, the message."""
-    head = f"{painted(check['name'], 'red', look)} ({_kind(check)}): {summary.decades(check)}"
+    name = painted(check["name"], "red", look)
+    if not check.get("worst"):  # nothing was compared element by element: the message says all
+        return [f"{name} ({_kind(check)}): {check['message']}"]
+    head = f"{name} ({_kind(check)}): {summary.decades(check)}"
     rows = [("observed", _side(check, "observed")), ("reference", _side(check, "reference"))]
     rows += [("at", _place(check)), ("limit", _limit(check)), ("arbiter", summary.wrong_side(check))]
     rows += [("diagnosis", check.get("diagnosis") or ""), ("message", check["message"])]

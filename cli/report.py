@@ -26,9 +26,10 @@ def _report(bundle: Path) -> int:
 
     text = _rendered(read_report(bundle))
     entry = next((e for e in read_manifest(bundle) if e.path == NAME), None)
-    # another version's report, which ours would differ from, is not replaced
     if entry is not None and entry.sha256 == sha256(text.encode()).hexdigest():
         _restore(bundle / NAME, text.encode())
+    else:
+        say(f"lab: {bundle / NAME} is left as it is: the run wrote it with another version, and ours differs")
     emit(text)
     return 0
 

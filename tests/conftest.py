@@ -4,9 +4,13 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/writing-a-lab.md"
+
+settings.register_profile("patient", deadline=None)  # a loaded machine is no reason to fail
+settings.load_profile("patient")
 
 
 @pytest.fixture

@@ -61,6 +61,24 @@ def test_a_crash_shows_its_last_words():
     )
 
 
+def test_the_stage_that_crashed_comes_before_the_items_that_it_owed():
+    checks = [reports.missing("trained/loss")]
+    text = rendered(reports.report(reports.lab(status="failed", failures=["stage trained: killed"], checks=checks)))
+    assert text.index("stage trained: killed") < text.index("trained/loss (close): missing: the torch side")
+
+
+@pytest.mark.parametrize(("level", "shown"), [(0, 20), (1, 69)])
+def test_very_many_failures_are_counted_until_verbose(level, shown):
+    checks = [reports.over(f"item/{i:02}", 70.0 - i) for i in range(69)]
+    text = rendered(reports.report(reports.lab(status="failed", checks=checks)), level=level)
+    assert len(re.findall(r"^item/\d\d \(", text, re.MULTILINE)) == shown
+    assert ("… and 49 more" in text) == (level == 0)
+
+
+def test_a_run_that_could_not_be_completed_says_so():
+    assert rendered(reports.report(reports.lab(status="error")), level=-1).startswith("lora not completed · ")
+
+
 def test_what_narrows_or_loosens_stands_on_the_verdict_line():
     text = rendered(reports.narrowed(), level=-1)
     assert text.startswith("lora passed, narrowed by --only trained/* --no-controls · 2 checks · 1 tolerance loosened")

@@ -314,3 +314,10 @@ def test_bits_are_counted_across_chunks(monkeypatch):
     left, right = np.zeros(50), np.zeros(50)
     right[[13, 14, 49]] = -0.0
     assert different_bits(left, right) == (3, 13)
+
+
+def test_the_first_of_equally_bad_elements_is_the_worst(monkeypatch):
+    monkeypatch.setattr(module, "CHUNK", 4)
+    observed = np.ones(20)
+    observed[[6, 13]] = 1.5
+    assert compare(np.ones(20), observed, 0.0, 0.0).worst == 6

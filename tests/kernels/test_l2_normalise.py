@@ -61,3 +61,8 @@ def test_the_gradient_is_orthogonal_to_the_row():
 def test_a_row_of_zeros_is_refused():
     with pytest.raises(ValueError, match="no direction"):
         l2_normalise.forward(np.array([[1.0, 2.0], [0.0, 0.0]]))
+
+
+def test_the_largest_element_may_be_negative():
+    u, _ = l2_normalise.forward(np.array([[-1e300, 1.0], [-2.0, 0.0]]))
+    np.testing.assert_allclose(u, [[-1.0, 1e-300], [-1.0, 0.0]], rtol=1e-15)

@@ -10,6 +10,7 @@ from typing import Any
 
 Record = Mapping[str, Any]
 
+STATUS = {"error": "not completed"}
 FEW = 6  # names in a sentence
 DECIDED = 16.0  # one side this many times further from the arbiter than the other: that side is wrong
 
@@ -64,9 +65,14 @@ def caught(lab: Record) -> tuple[int, int]:
 
 
 def trouble(lab: Record) -> list[str]:
-    """What failed and is no check: stages and crashes, missed or leaked controls, wiring."""
+    """What failed and is no check: stages and crashes first, because missing items follow from them, then doubts."""
+    return [*lab["failures"], *doubts(lab)]
+
+
+def doubts(lab: Record) -> list[str]:
+    """Why the checks themselves can't be trusted: missed or leaked controls, wiring."""
     controls = [control_sentence(c) for c in lab["controls"] if c["status"] != "caught"]
-    return [*lab["failures"], *controls, *(f"wiring: {p}" for p in lab["wiring"]["problems"])]
+    return [*controls, *(f"wiring: {p}" for p in lab["wiring"]["problems"])]
 
 
 def control_sentence(control: Record) -> str:
@@ -87,7 +93,7 @@ def _some(names: Sequence[str]) -> str:
 
 def headline(lab: Record) -> str:
     """`lora passed`, with what narrows or loosens that word right behind it."""
-    words = f"{lab['name']} {lab['status']}"
+    words = f"{lab['name']} {STATUS.get(lab['status'], lab['status'])}"
     return f"{words}, narrowed by {' '.join(lab['narrowed'])}" if lab["narrowed"] else words
 
 
