@@ -92,7 +92,8 @@ def failure(check: Record, look: Look) -> list[str]:
         return [f"{name} ({_kind(check)}): {check['message']}"]
     head = f"{name} ({_kind(check)}): {summary.decades(check)}"
     rows = [("observed", _side(check, "observed")), ("reference", _side(check, "reference"))]
-    rows += [("at", _place(check)), ("limit", _limit(check)), ("arbiter", summary.wrong_side(check))]
+    rows += [("at", _place(check)), ("limit", _limit(check)), ("wrong side", summary.wrong_side(check))]
+    rows += [("arbiter", summary.distances(check))]
     rows += [("diagnosis", check.get("diagnosis") or ""), ("message", check["message"])]
     return [head, *(line for label, text in rows if text for line in _row(label, text, look))]
 

@@ -107,7 +107,7 @@ def verdicts(
     for control, case in bench.faulty:
         crashed = [r.failure for r in ran if r.case is case and r.crashed]
         checks = _judge_changed(items_of(case, ran), paths, rules, reference, good, tolerances)
-        found.append(verdict(control, tuple(good.values()), checks, "; ".join(crashed)))
+        found.append(verdict(control, tuple(good.values()), checks, f"not exercised: {crashed[0]}" if crashed else ""))
     return tuple(found)
 
 

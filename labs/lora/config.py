@@ -25,4 +25,4 @@ class Config:
     lr_a: float = setting(0.02, "learning rate of lora_a", gt=0.0)
     lr_b: float = setting(0.1, "learning rate of lora_b", gt=0.0)
     bits: Literal[4, 8] = setting(4, "width of the integer codes of a quantised base", unit="bits")
-    group: int = setting(4, "rows of the base that share a quantisation scale; divides d_in", ge=1)
+    group: int = setting(4, "rows of the base that share a quantisation scale; divides d_in", ge=2)

@@ -39,7 +39,7 @@ def test_failures_come_worst_first_before_everything_else():
         "reference  0.25",
         "[1, 2] of [3, 4]",
         "limit      3.5e-09 = 1e-09 + 1e-08 |reference|",
-        "the observed side is wrong",
+        "the torch side is wrong",
         "equals alpha_without_rank",
         "missing: the torch side did not yield it",
         "control no_scale missed: trained/* had to fail, nothing did",

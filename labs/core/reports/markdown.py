@@ -71,7 +71,7 @@ def _failures(lab: Record) -> Iterator[str]:
 
 def _failure(check: Record) -> str:
     parts = [f"{check['name']} ({_kind(check)}), {summary.decades(check)}: {check['message']}"]
-    parts += [summary.wrong_side(check), check.get("diagnosis") or ""]
+    parts += [summary.wrong_side(check), summary.distances(check), check.get("diagnosis") or ""]
     return "\n".join(" ".join(p.split()) for p in parts if p)
 
 

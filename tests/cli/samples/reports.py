@@ -12,7 +12,7 @@ def check(name: str = "trained/grad/x", **changes: Any) -> Record:
         "worst": {"index": [1, 2], "reference": 0.25, "observed": 0.25000000000000006},
         "tolerance": {"atol": 1e-9, "rtol": 1e-8, "reason": ""}, "out_of_tolerance": 0, "headroom": 7.4,
         "blunt_share": 0.0, "reference_sha256": "00", "observed_sha256": "01", "arbiter": None, "diagnosis": None,
-        "message": "", **changes,
+        "blame": None, "message": "", **changes,
     }  # fmt: skip
 
 
@@ -76,6 +76,7 @@ def red() -> Record:
             "trained/grad/lora_a",
             7.9,
             arbiter={"reference_ulp": 0.4, "observed_ulp": 4.5e15},
+            blame={"side": "observed", "because": "it has the values of the known fault alpha_without_rank"},
             diagnosis="equals alpha_without_rank to 1e-15: the scale is alpha, not alpha/r",
         ),
         missing("trained/grad/lora_b"),

@@ -31,7 +31,7 @@ def test_failed_checks_head_the_table_worst_first():
     "fact",
     [
         "missing&#58; the torch side did not yield it",
-        "the observed side is wrong",
+        "the torch side is wrong",
         r"equals alpha\_without\_rank",
         r"control no\_scale missed",
         "wiring&#58; a spoiled merge/output passed its check",

@@ -30,23 +30,33 @@ def test_nan_is_worse_than_any_number():
 
 
 @pytest.mark.parametrize(
-    ("reference", "observed", "verdict"),
+    ("side", "words"),
     [
-        (0.4, 1e15, "the observed side is wrong"),
-        (1e15, 0.4, "the reference is wrong"),
-        (0.0, "inf", "the observed side is wrong"),
-        (0.4, 3.0, "the arbiter can't tell"),
-        (1e9, 1e9, "the arbiter can't tell"),
-        ("nan", 1.0, "the arbiter can't tell"),
+        ("observed", "the torch side is wrong: seen before"),
+        ("reference", "the reference is wrong: seen before"),
+        ("both", "both sides are wrong: seen before"),
     ],
 )
-def test_the_arbiter_names_the_side_that_is_far_from_it(reference, observed, verdict):
-    check = reports.check(arbiter={"reference_ulp": reference, "observed_ulp": observed})
-    assert summary.wrong_side(check).startswith(verdict)
+def test_the_side_that_the_evidence_names_is_named_with_it(side, words):
+    check = reports.check(blame={"side": side, "because": "seen before"})
+    assert summary.wrong_side(check) == words
+
+
+def test_the_arbiter_alone_accuses_nobody():
+    check = reports.check(arbiter={"reference_ulp": 0.4, "observed_ulp": 1e15})
+    assert summary.wrong_side(check).startswith("undecided")
+    assert summary.distances(check) == "observed 1e+15 ULP from the formulas in longdouble, reference 0.4"
 
 
 def test_without_an_arbiter_no_side_is_named():
     assert summary.wrong_side(reports.check()) == ""
+    assert summary.distances(reports.check()) == ""
+
+
+def test_the_margin_is_that_of_the_values_not_of_the_witness():
+    checks = [reports.check("a", kind="witness", headroom=3.0), reports.check("b", headroom=8.0)]
+    assert summary.tightest(reports.lab(checks=checks))["name"] == "b"
+    assert summary.tightest(reports.lab(checks=checks[:1]))["name"] == "a"
 
 
 @pytest.mark.parametrize("torch", ["2.13.0", {"version": "2.13.0"}])
