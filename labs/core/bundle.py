@@ -8,13 +8,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-from labs.core import report_schema
-from labs.core.draft import LATEST, Draft, open_draft
 from labs.core.errors import RequestError
-from labs.core.folder import Folder, save_array
-from labs.core.manifest import MANIFEST, read_manifest
-from labs.core.report_schema import require
-from labs.core.stored import DamagedBundle, read_json
+from labs.core.storage import report_schema
+from labs.core.storage.draft import LATEST, Draft, open_draft
+from labs.core.storage.folder import Folder, save_array
+from labs.core.storage.manifest import MANIFEST, read_manifest
+from labs.core.storage.report_schema import require
+from labs.core.storage.stored import DamagedBundle, read_json
 
 __all__ = [
     "LATEST",

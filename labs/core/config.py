@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import labs
-from labs.core import registry, strict_yaml, validation
+from labs.core import registry
 from labs.core.errors import RequestError
 from labs.core.items import Tolerance
 from labs.core.lab import Lab
-from labs.core.nearest import nearest
+from labs.core.loading import strict_yaml, validation
+from labs.core.loading.nearest import nearest
+from labs.core.loading.strict_yaml import KeyPath
+from labs.core.loading.yaml_text import dump
 from labs.core.setting import setting
-from labs.core.strict_yaml import KeyPath
-from labs.core.yaml_text import dump
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from labs.core.facts import facts
+from labs.core.process.facts import facts
 
 ROOT = Path(__file__).resolve().parents[2]
 _PATIENCE = 5.0  # seconds for git to answer, on a slow network disk

@@ -10,7 +10,7 @@ import os
 import sys
 
 from labs.core.errors import CannotComplete
-from labs.core.ignition import ignite
+from labs.core.process.ignition import ignite
 
 TYPE_CHECKING = False  # typing is among the things that are slow to import
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-    from labs.core.exchange import Exchange
-    from labs.core.jobs import Job, JobResult
+    from labs.core.process.exchange import Exchange
+    from labs.core.process.jobs import Job, JobResult
 
 
 class Framework:
@@ -86,7 +86,7 @@ class Framework:
     def _exchange(self) -> Exchange:
         """The conversation with the process; its imports wait until the process has been started."""
         if self._talk is None:
-            from labs.core.exchange import Exchange  # noqa: PLC0415
+            from labs.core.process.exchange import Exchange  # noqa: PLC0415
 
             self._talk = Exchange(self._python, self._scratch, self._orders, self._answers, self._bury)
         return self._talk

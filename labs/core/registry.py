@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import labs
 from labs.core.errors import CannotComplete, RequestError
-from labs.core.nearest import nearest
+from labs.core.loading.nearest import nearest
 
 if TYPE_CHECKING:
     from labs.core.lab import Lab

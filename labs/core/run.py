@@ -15,7 +15,6 @@ from typing import Any
 
 import labs
 from labs.core.config import Settings, resolve, to_yaml
-from labs.core.draft import Draft, open_draft
 from labs.core.environment import environment
 from labs.core.errors import NothingCompared, RequestError
 from labs.core.investigate import investigate
@@ -23,6 +22,7 @@ from labs.core.launch import Framework
 from labs.core.registry import user_code
 from labs.core.report import lab_report, run_report
 from labs.core.reports.markdown import markdown
+from labs.core.storage.draft import Draft, open_draft
 from labs.core.trial import Expected, Trial, begin, conclude, expect, hand_over, save_arrays
 
 Progress = Callable[[str], None]

@@ -12,11 +12,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from labs.core.exchange import TimedOut
-from labs.core.jobs import Job, JobResult, Outcome, Task
 from labs.core.lab import Lab, Stage
 from labs.core.launch import Framework
 from labs.core.patterns import overlap
+from labs.core.process.exchange import TimedOut
+from labs.core.process.jobs import Job, JobResult, Outcome, Task
 
 
 @dataclass(frozen=True)

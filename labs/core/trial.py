@@ -10,7 +10,6 @@ from pathlib import Path
 from labs.core import memory
 from labs.core.config import Settings
 from labs.core.controls import Bench, Verdict, benches, verdicts
-from labs.core.folder import save_array
 from labs.core.inputs import Draw
 from labs.core.items import plan, promised
 from labs.core.judge import Check, judge_all
@@ -19,6 +18,7 @@ from labs.core.launch import Framework
 from labs.core.observed import Observed
 from labs.core.patterns import matches
 from labs.core.schedule import Case, Ran, Wave, finish, items_of, needed, start, waves
+from labs.core.storage.folder import save_array
 from labs.core.wiring import Wiring, wiring
 from labs.core.witness import witness_checks
 

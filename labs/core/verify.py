@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labs.core.bundle import is_bundle, read_report
-from labs.core.manifest import MANIFEST, Entry, files, is_plain, measure, read_manifest
-from labs.core.rejudge import Record, lab_problems
-from labs.core.stored import DamagedBundle, kind_of, shown
+from labs.core.storage.manifest import MANIFEST, Entry, files, is_plain, measure, read_manifest
+from labs.core.storage.rejudge import Record, lab_problems
+from labs.core.storage.stored import DamagedBundle, kind_of, shown
 
 
 @dataclass(frozen=True)

@@ -20,14 +20,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
 
-from labs.core import lifeline
-from labs.core.crew import Crew, Member, Seat, Start
-from labs.core.interpreter import under_torchrun
-from labs.core.jobs import Job, JobResult, job_from
-from labs.core.preload import preload
-from labs.core.running import Running, log_size
-from labs.core.start import forked, spawned
-from labs.core.wire import Lines, pack
+from labs.core.process import lifeline
+from labs.core.process.crew import Crew, Member, Seat, Start
+from labs.core.process.interpreter import under_torchrun
+from labs.core.process.jobs import Job, JobResult, job_from
+from labs.core.process.preload import preload
+from labs.core.process.running import Running, log_size
+from labs.core.process.start import forked, spawned
+from labs.core.process.wire import Lines, pack
 
 
 def main(answers: str, scratch: str, mode: str) -> NoReturn:
@@ -63,7 +63,7 @@ def _import_torch() -> dict[str, Any]:
 
 
 def _sit_down(line: int) -> NoReturn:
-    from labs.core.torch_child import run  # noqa: PLC0415 - torch is imported above, with care
+    from labs.core.process.torch_child import run  # noqa: PLC0415 - torch is imported above, with care
 
     values = json.loads(sys.stdin.buffer.read())
     run(Seat(**{**values, "job": job_from(values["job"])}), socket.socket(fileno=line))
@@ -97,7 +97,7 @@ class Worker:
 
     def serve(self) -> NoReturn:
         """Say what this process is, then work until standard input ends."""
-        from labs.core.facts import facts  # noqa: PLC0415 - needs NumPy
+        from labs.core.process.facts import facts  # noqa: PLC0415 - needs NumPy
 
         os.set_blocking(self._answers, False)
         warnings.filterwarnings("ignore", message=".*fork.*", category=DeprecationWarning)  # NumPy's BLAS has threads

@@ -59,7 +59,7 @@ def forward(x: Array, y: Array, keys_x: Array, keys_y: Array, log_scale: Array, 
     return np.asarray((loss_s + loss_r) / 2), Saved(x, y, keys_x, keys_y, scale, s, r, s_rows, r_rows)
 
 
-def backward(dloss: Array, saved: Saved) -> Grads:
+def backward(dloss: Array | float, saved: Saved) -> Grads:
     """Gradients of the local rows, of the keys and of the log-temperature, each path by itself."""
     ds = cross_entropy.backward(dloss / 2, saved.s_rows)  # [n, N]
     dr = cross_entropy.backward(dloss / 2, saved.r_rows)

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from labs.core import stored
 from labs.core.bundle import DamagedBundle, open_draft, read_manifest, read_report
 from labs.core.errors import RequestError
+from labs.core.storage import stored
 
 REPORT = {
     "schema": "framework-lab/report/1",

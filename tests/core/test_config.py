@@ -10,9 +10,10 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 import labs
-from labs.core import config, registry, validation
+from labs.core import config, registry
 from labs.core.errors import RequestError
 from labs.core.items import Tolerance
+from labs.core.loading import validation
 from labs.core.setting import rebuild, setting
 
 SAMPLE = Path(__file__).parent / "sample_lab"

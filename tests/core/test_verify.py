@@ -17,7 +17,7 @@ from labs.core.errors import RequestError
 from labs.core.items import Tolerance, plan, promised
 from labs.core.judge import Check, judge_all
 from labs.core.lab import identical, within, zero
-from labs.core.manifest import files, measure, to_text
+from labs.core.storage.manifest import files, measure, to_text
 from labs.core.verify import verify
 
 ROOT = Path(__file__).parents[2]

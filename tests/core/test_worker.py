@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labs.core.exchange import TimedOut
 from labs.core.launch import Framework
+from labs.core.process.exchange import TimedOut
 
 _SPEC = importlib.util.spec_from_file_location("tiny_lab", Path(__file__).with_name("tiny_lab.py"))
 tiny = importlib.util.module_from_spec(_SPEC)

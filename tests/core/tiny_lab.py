@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from labs.core.jobs import Job, Task
+from labs.core.process.jobs import Job, Task
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -15,12 +15,12 @@ from typing import NoReturn, TextIO
 
 import torch
 
-from labs.core import lifeline
-from labs.core.crew import Seat
-from labs.core.interpreter import under_torchrun
-from labs.core.jobs import Outcome
-from labs.core.torch_task import attempt, failure
-from labs.core.wire import pack
+from labs.core.process import lifeline
+from labs.core.process.crew import Seat
+from labs.core.process.interpreter import under_torchrun
+from labs.core.process.jobs import Outcome
+from labs.core.process.torch_task import attempt, failure
+from labs.core.process.wire import pack
 
 _PATIENCE = timedelta(days=1)  # the referee's time limit ends a hung group, not gloo's
 

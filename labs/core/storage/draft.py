@@ -22,9 +22,9 @@ from itertools import chain, count
 from pathlib import Path
 
 from labs.core.errors import CannotComplete, RequestError
-from labs.core.manifest import MANIFEST, files, is_plain, measure, to_text
-from labs.core.stored import kind_of
-from labs.core.writing import writing
+from labs.core.storage.manifest import MANIFEST, files, is_plain, measure, to_text
+from labs.core.storage.stored import kind_of
+from labs.core.storage.writing import writing
 
 LATEST = "latest"
 _HIDDEN = re.compile(r"\.(framework-lab-(\d{8}T\d{6}Z)(?:-\d+)?)\.(?:partial|latest)")

@@ -12,13 +12,13 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict
 
-from labs.core.crew import Seat
-from labs.core.interpreter import command
+from labs.core.process.crew import Seat
+from labs.core.process.interpreter import command
 
 
 def forked(seat: Seat, private: Iterable[int]) -> tuple[int, socket.socket]:
     """Fork a child for a seat: (process id, our end of its line). Raises OSError when there is no room for one."""
-    from labs.core.torch_child import run  # noqa: PLC0415 - imports torch, which the worker does with care
+    from labs.core.process.torch_child import run  # noqa: PLC0415 - imports torch, which the worker does with care
 
     ours, theirs = socket.socketpair()
     sys.stdout.flush()

@@ -6,7 +6,7 @@
 import fcntl
 import os
 
-from labs.core.interpreter import command, environment
+from labs.core.process.interpreter import command, environment
 
 
 def ignite(python: str, scratch: str, mode: str, *, foreign: bool) -> tuple[int, int, int]:

@@ -15,8 +15,8 @@ from typing import BinaryIO
 import numpy as np
 
 from labs.core.lab import Array
-from labs.core.stored import DamagedBundle, plain_file, plain_folder, shown
-from labs.core.writing import writing
+from labs.core.storage.stored import DamagedBundle, plain_file, plain_folder, shown
+from labs.core.storage.writing import writing
 
 PLAIN_KINDS = "biufc"  # booleans, integers, floats, complex: what an array in a bundle can be made of
 MAPPED = 1 << 20  # bytes above which an array is memory-mapped instead of read

@@ -13,7 +13,8 @@ TYPE_CHECKING = False  # typing and collections.abc are slow to import, and the 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-LABS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - so is pathlib
+_HERE = os.path.abspath(__file__)  # noqa: PTH100 - pathlib is slow to import
+LABS = os.path.dirname(os.path.dirname(os.path.dirname(_HERE)))  # noqa: PTH120
 
 _BOOT = """\
 import sys

@@ -5,8 +5,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from labs.core.crew import Crew
-from labs.core.jobs import Job, JobResult, Outcome
+from labs.core.process.crew import Crew
+from labs.core.process.jobs import Job, JobResult, Outcome
 
 _TAIL = 4096  # bytes of the log that travel with a result
 

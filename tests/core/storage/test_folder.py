@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from labs.core.bundle import DamagedBundle, Folder, save_array
-from labs.core.folder import MAPPED
+from labs.core.storage.folder import MAPPED
 
 
 def header(shape: object, descr: object = "<f8", *, fortran: bool = False) -> bytes:

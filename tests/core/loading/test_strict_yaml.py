@@ -6,8 +6,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labs.core import strict_yaml, yaml_text
 from labs.core.errors import RequestError
+from labs.core.loading import strict_yaml, yaml_text
 
 VALUES = {
     "1e-9": 1e-9,

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import torch
 
-from labs.core.jobs import Job, Outcome, Task
 from labs.core.place import Place
+from labs.core.process.jobs import Job, Outcome, Task
+from labs.core.process.swap import StageError, Swap, guilty, lab_module, load_swap, with_swaps
+from labs.core.process.torch_items import arrays_of, load_inputs, save_items
 from labs.core.setting import rebuild
-from labs.core.swap import StageError, Swap, guilty, lab_module, load_swap, with_swaps
-from labs.core.torch_items import arrays_of, load_inputs, save_items
 
 _LONGEST = 20_000  # characters of a traceback that are kept: its end says what happened
 

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from labs.core.jobs import Job, Outcome, outcome_from
-from labs.core.wire import Lines, UnreadableError
+from labs.core.process.jobs import Job, Outcome, outcome_from
+from labs.core.process.wire import Lines, UnreadableError
 
 GRACE = 0.5  # seconds that the siblings of a rank that raised have to raise too
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss, in bytes

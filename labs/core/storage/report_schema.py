@@ -3,7 +3,7 @@
 from types import UnionType
 from typing import NamedTuple, TypeAlias, cast
 
-from labs.core.stored import DamagedBundle
+from labs.core.storage.stored import DamagedBundle
 
 NAME = "framework-lab/report/1"
 

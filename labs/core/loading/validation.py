@@ -16,9 +16,9 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 import pydantic
 
 from labs.core.errors import RequestError
-from labs.core.nearest import nearest
-from labs.core.strict_yaml import KeyPath
-from labs.core.yaml_text import flow, quoted
+from labs.core.loading.nearest import nearest
+from labs.core.loading.strict_yaml import KeyPath
+from labs.core.loading.yaml_text import flow, quoted
 
 T = TypeVar("T")
 Label: TypeAlias = Callable[[KeyPath], str]

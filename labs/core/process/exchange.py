@@ -11,10 +11,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from labs.core import lastwords
 from labs.core.errors import CannotComplete
-from labs.core.jobs import Job, JobResult, result_from
-from labs.core.wire import Lines, UnreadableError, pack
+from labs.core.process import lastwords
+from labs.core.process.jobs import Job, JobResult, result_from
+from labs.core.process.wire import Lines, UnreadableError, pack
 
 _GOODBYE = 1.0  # seconds that the process has to see its children off
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from labs.core.folder import Folder
 from labs.core.items import REPLACING, Tolerance, promised
 from labs.core.judge import Check, judge
 from labs.core.lab import Array, Rule
-from labs.core.stored import DamagedBundle, plain_file, shown
+from labs.core.storage.folder import Folder
+from labs.core.storage.stored import DamagedBundle, plain_file, shown
 
 Record = Mapping[str, Any]
 

@@ -11,7 +11,7 @@ import pytest
 
 from labs.core.bundle import open_draft, read_manifest, save_array
 from labs.core.errors import CannotComplete, RequestError
-from labs.core.writing import writing
+from labs.core.storage.writing import writing
 
 MOMENT = datetime(2026, 11, 29, 20, 53, tzinfo=UTC)
 NAME = "framework-lab-20261129T205300Z"

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from labs.core.stored import DamagedBundle, read_json, shown
+from labs.core.storage.stored import DamagedBundle, read_json, shown
 
 MANIFEST = "manifest.json"
 SCHEMA = "framework-lab/manifest/1"
