@@ -93,7 +93,20 @@ class Control:
     at: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Table:
+    """A table for the reports that judges nothing, such as the norms of a layer's gradients."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str | float, ...], ...]
+
+
 def _no_problems(config: Any) -> Sequence[tuple[str, str]]:
+    return ()
+
+
+def _no_tables(config: Any, reference: Mapping[str, Array]) -> Sequence[Table]:
     return ()
 
 
@@ -106,6 +119,9 @@ class Lab:
     rules(config) -> the checks that are not the default ones.
     footprint(config) -> bytes that both processes together take at their peak, roughly.
     problems(config) -> (key, sentence) pairs for what single bounds can't say: "group: 3 does not divide d_in 8".
+    facts: item -> sentence, for what torch versions do differently: the torch side has to yield these scalars, the
+    report states them and a diff shows them, but no side is right, so they are not judged.
+    tables(config, reference) -> tables for the reports.
     """
 
     name: str
@@ -121,6 +137,8 @@ class Lab:
     controls: tuple[Control, ...]
     footprint: Callable[[Any], int]
     problems: Callable[[Any], Sequence[tuple[str, str]]] = _no_problems
+    facts: Mapping[str, str] = field(default_factory=dict)
+    tables: Callable[[Any, Mapping[str, Array]], Sequence[Table]] = _no_tables
     package: str = ""
     path: Path = Path()
 

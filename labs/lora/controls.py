@@ -11,15 +11,16 @@ MERGE_RESIDUALS = ("merge/residual", "merge/bf16/residual")
 ADAPTED = ("requantize/loss", "requantize/lora_[ab]")
 STORED = (
     "requantize/stored",
-    "requantize/codes_after",
     "requantize/scales_after",
     "requantize/error/merge:close",
     "requantize/error/requantize:close",
     "requantize/survival",
     "requantize/output_error",
 )
-BOUNDS = ("requantize/error/merge:within", "requantize/error/requantize:within")  # the right factors' bounds, held
-# against wrong factors: some seeds stay inside
+# The right factors' bounds, held against wrong ones: some seeds stay inside.
+BOUNDS = ("requantize/error/merge:within", "requantize/error/requantize:within")
+# And a slightly different trajectory need not push any weight over a rounding edge.
+NEAR = (*BOUNDS, "requantize/codes_after")
 
 CONTROLS = (
     Control(
@@ -36,6 +37,7 @@ CONTROLS = (
             "merge/output/unmerged",
             *ADAPTED,
             *STORED,
+            "requantize/codes_after",
         ),
         may=(*MERGE_RESIDUALS, *BOUNDS),
     ),
@@ -53,8 +55,9 @@ CONTROLS = (
             "merge/output/unmerged",
             *ADAPTED,
             *STORED,
+            "requantize/codes_after",
         ),
-        may=(*MERGE_RESIDUALS, *BOUNDS),
+        may=BOUNDS,
     ),
     Control(
         name="both_zero",
@@ -93,7 +96,7 @@ CONTROLS = (
             *ADAPTED,
             *STORED,
         ),
-        may=BOUNDS,
+        may=NEAR,
     ),
     Control(
         name="input_gradient_missing",
@@ -105,8 +108,8 @@ CONTROLS = (
         name="backward_without_scale",
         why="hand-written branches: the backward pass forgets s in dA",
         swap={"linear": "linear_backward_unscaled"},
-        must=("trained/grad/lora_a", *TRAJECTORY, *ADAPTED, *(i for i in STORED if i != "requantize/codes_after")),
-        may=("requantize/codes_after", *BOUNDS),  # a changed step need not cross a rounding edge
+        must=("trained/grad/lora_a", *TRAJECTORY, *ADAPTED, *STORED),
+        may=NEAR,
     ),
     Control(
         name="detach_forgotten",
@@ -119,7 +122,7 @@ CONTROLS = (
         why="Liger-Kernel 968: what reaches the loss from above, row by row, is ignored",
         swap={"cross_entropy": "cross_entropy_unweighted"},
         must=(*INIT_LOSS, *TRAJECTORY, "trained/loss", *TRAINED_GRADIENTS, *ADAPTED, *STORED),
-        may=BOUNDS,
+        may=NEAR,
     ),
     Control(
         name="squared_error_unweighted",
@@ -127,7 +130,7 @@ CONTROLS = (
         swap={"squared_error": "squared_error_unweighted"},
         at={"loss": "squared_error"},
         must=(*INIT_LOSS, *TRAJECTORY, "trained/loss", *TRAINED_GRADIENTS, *ADAPTED, *STORED),
-        may=BOUNDS,
+        may=NEAR,
     ),
     Control(
         name="base_trained",
@@ -141,14 +144,14 @@ CONTROLS = (
             *ADAPTED,
             *STORED,
         ),
-        may=BOUNDS,
+        may=NEAR,
     ),
     Control(
         name="one_learning_rate",
         why="common: the second parameter group is lost and B trains at A's learning rate",
         lie={"lr_b": 0.02},
         must=(*TRAJECTORY, *ADAPTED, *STORED),
-        may=BOUNDS,
+        may=NEAR,
     ),
     Control(
         name="checkpoint_cast",
@@ -185,7 +188,7 @@ CONTROLS = (
         name="requantize_wrong_base",
         why="unsloth-zoo PR 810: the delta is added to the original weight, not to the one it was trained on",
         swap={"merge_quantized": "merge_into_original"},
-        must=(*STORED, "requantize/error/merge:within"),
+        must=(*STORED, "requantize/codes_after", "requantize/error/merge:within"),
         may=("requantize/error/requantize:within",),
     ),
     Control(
@@ -204,6 +207,7 @@ CONTROLS = (
             "requantize/error/quantize",
             *ADAPTED,
             *STORED,
+            "requantize/codes_after",
             "requantize/error/requantize:within",
         ),
         may=("requantize/error/merge:within",),
