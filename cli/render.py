@@ -137,12 +137,15 @@ def _wrapped(line: str, look: Look, hang: int = 2) -> list[str]:
 
 
 def _tables(lab: Record, look: Look) -> list[str]:
-    """Every check and every control, one row each."""
+    """Every check, every control and every fact, one row each."""
     checks: list[tuple[str, ...]] = [("check", "kind", "status", "decades", "max_abs", "max_ulp", "out of")]
     checks += [_check_row(c) for c in lab["checks"]]
     controls: list[tuple[str, ...]] = [("control", "status", "good", "fault", "must fail")]
     controls += [_control_row(c) for c in lab["controls"]]
-    return [*table(checks, look), *(["", *table(controls, look)] if lab["controls"] else [])]
+    facts: list[tuple[str, ...]] = [("fact", "value", "what")]
+    facts += [(str(f["name"]), str(f["value"]), str(f["what"])) for f in lab.get("facts", ())]
+    shown = [rows for rows in (checks, controls, facts) if len(rows) > 1]
+    return [line for rows in shown for line in ("", *table(rows, look))][1:]
 
 
 def _check_row(check: Record) -> tuple[str, ...]:

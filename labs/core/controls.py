@@ -5,7 +5,7 @@ the user's. All controls that share a config share a bench: its inputs, its refe
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,17 +98,29 @@ def _case(
 
 
 def verdicts(
-    bench: Bench, rules: tuple[Rule, ...], reference: Mapping[str, Array], ran: Sequence[Ran], tolerances: Tolerances
+    bench: Bench,
+    rules: tuple[Rule, ...],
+    reference: Mapping[str, Array],
+    facts: Collection[str],
+    ran: Sequence[Ran],
+    tolerances: Tolerances,
 ) -> tuple[Verdict, ...]:
-    """Judge the good run once, then each control where its items have other bits than the good run's."""
-    paths = items_of(bench.good, ran)
+    """Judge the good run once, then each control where its items have other bits than the good run's.
+
+    `facts` are items that nobody judges.
+    """
+    paths = _judged(items_of(bench.good, ran), facts)
     good = {(c.name, c.kind): c for c in judge_all(rules, reference, Observed(paths), tolerances)}
     found = []
     for control, case in bench.faulty:
         crashed = [r.failure for r in ran if r.case is case and r.crashed]
-        checks = _judge_changed(items_of(case, ran), paths, rules, reference, good, tolerances)
+        checks = _judge_changed(_judged(items_of(case, ran), facts), paths, rules, reference, good, tolerances)
         found.append(verdict(control, tuple(good.values()), checks, f"not exercised: {crashed[0]}" if crashed else ""))
     return tuple(found)
+
+
+def _judged(paths: Mapping[str, Path], facts: Collection[str]) -> dict[str, Path]:
+    return {name: path for name, path in paths.items() if name not in facts}
 
 
 def _judge_changed(

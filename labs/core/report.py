@@ -4,11 +4,14 @@ import math
 import resource
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from labs.core.items import Tolerance, promised
 from labs.core.judge import Check
+from labs.core.lab import Array
+from labs.core.patterns import matches
 from labs.core.schedule import Ran
 from labs.core.trial import Expected, Judged, Trial
 
@@ -24,7 +27,7 @@ def lab_report(
 ) -> dict[str, Any]:
     """One entry of `labs`: checks, controls and everything else that decides the lab's status."""
     settings = trial.settings
-    failures = list(dict.fromkeys(r.failure for r in judged.ran if r.failure))
+    failures = list(dict.fromkeys(r.failure for r in judged.ran if r.failure)) + _absent_facts(trial, judged)
     entry: dict[str, Any] = {
         "name": settings.name,
         "lab": settings.lab.name,
@@ -44,6 +47,8 @@ def lab_report(
         "wiring": {"spoils": expected.wiring.spoils, "problems": list(expected.wiring.problems)},
         "checks": [c.to_json() for c in checks],
         "controls": [v.to_json() for v in judged.verdicts],
+        "facts": [_fact(n, array, settings.lab.facts[n]) for n, array in judged.facts.items()],
+        "tables": [asdict(t) for t in settings.lab.tables(settings.config, expected.reference)],
     }
     plain: dict[str, Any] = finite(entry)
     return plain
@@ -88,6 +93,15 @@ def _status(checks: Sequence[Check], judged: Judged, expected: Expected, failure
         and not expected.wiring.problems
     )
     return "passed" if good else "failed"
+
+
+def _absent_facts(trial: Trial, judged: Judged) -> list[str]:
+    owed = [n for n in trial.settings.lab.facts if not trial.only or matches(n, trial.only)]
+    return [f"fact {n}: the torch side did not state it" for n in owed if n not in judged.facts]
+
+
+def _fact(name: str, array: Array, what: str) -> dict[str, Any]:
+    return {"name": name, "what": what, "value": array.tolist()}
 
 
 def _narrowed(request: "Request") -> list[str]:

@@ -29,7 +29,7 @@ def setting(
 
 
 def rebuild(cls: type[T], values: Mapping[str, Any]) -> T:
-    """The config that `dataclasses.asdict` took apart, after a trip through JSON: nested records and tuples restored."""
+    """The config that `dataclasses.asdict` took apart, after a trip through JSON: records and tuples restored."""
     hints = typing.get_type_hints(cls)
     return cls(**{name: _restore(hints[name], value) for name, value in values.items()})
 

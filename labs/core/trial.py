@@ -57,6 +57,7 @@ class Judged:
     verdicts: tuple[Verdict, ...]
     ran: tuple[Ran, ...]
     observed: Mapping[str, Array]
+    facts: Mapping[str, Array]
     seconds: Mapping[str, float]
 
 
@@ -117,14 +118,16 @@ def conclude(trial: Trial, expected: Expected, framework: Framework, deadline: f
     seconds: dict[str, float] = {}
     with timed(seconds, "framework"):
         ran = finish(framework, trial.main, deadline)
-    paths = {n: p for n, p in items_of(trial.case, ran).items() if n not in expected.unselected}
-    observed = Observed(paths)
+    facts = trial.settings.lab.facts
+    paths = items_of(trial.case, ran)
+    observed = Observed({n: p for n, p in paths.items() if n not in expected.unselected and n not in facts})
     with timed(seconds, "judge"):
         checks = judge_all(expected.rules, expected.reference, observed, trial.settings.tolerances)
     with timed(seconds, "controls"):
         beside = finish(framework, trial.beside, deadline)
         found = [v for bench in trial.benches for v in _bench_verdicts(trial, bench, beside)]
-    return Judged((*checks, *expected.witnesses), tuple(found), ran, observed, seconds)
+    stated = Observed({n: p for n, p in paths.items() if n in facts})
+    return Judged((*checks, *expected.witnesses), tuple(found), ran, observed, stated, seconds)
 
 
 @contextmanager
@@ -139,7 +142,7 @@ def _bench_verdicts(trial: Trial, bench: Bench, ran: Sequence[Ran]) -> tuple[Ver
     lab = trial.settings.lab
     reference = lab.reference(bench.config, bench.inputs)
     rules = plan(lab.rules(bench.config), reference)
-    return verdicts(bench, rules, reference, ran, trial.settings.tolerances)
+    return verdicts(bench, rules, reference, lab.facts.keys(), ran, trial.settings.tolerances)
 
 
 def save_all(folder: Path, arrays: Mapping[str, Array]) -> None:

@@ -37,7 +37,8 @@ def forward(logits: Array, labels: Labels, weights: Array | None = None) -> tupl
 
 def backward(dloss: Any, saved: Saved) -> Array:
     """The gradient of the logits."""
-    return dloss * saved.unit
+    dlogits: Array = dloss * saved.unit
+    return dlogits
 
 
 def _shares(logits: Array, labels: Labels, weights: Array | None) -> Array:

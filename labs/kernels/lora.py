@@ -74,12 +74,15 @@ def kaiming(uniform: Array) -> Array:
 
     That is Kaiming-uniform for the slope √5 of a linear layer (He et al. 2015: bound = √3 · √(2/(1+5)) / √d).
     """
-    return (2 * uniform - 1) / np.sqrt(uniform.dtype.type(uniform.shape[0]))
+    bound = 1 / np.sqrt(uniform.dtype.type(uniform.shape[0]))
+    a: Array = (2 * uniform - 1) * bound
+    return a
 
 
 def delta(a: Array, b: Array, s: Any) -> Array:
     """What merging adds to the base: s A B, [d, k]."""
-    return s * (a @ b)
+    change: Array = s * (a @ b)
+    return change
 
 
 def survival(before: Array, after: Array, change: Array) -> Any:

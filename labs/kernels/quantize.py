@@ -1,10 +1,10 @@
 """Symmetric absmax quantisation of a matrix to integer codes, in groups along the rows' axis d.
 
-forward   per group (g rows of one column): scale = max|w| / qmax, code = round_half_even(w / scale), qmax = 2^(bits−1) − 1
+forward   per group (g rows of one column): scale = max|w| / qmax, qmax = 2^(bits−1) − 1;
+          code = w / scale, rounded to an integer, ties to even;
           a group of zeros has scale 0 and codes 0
 inverse   w ≈ code · scale
-bound     |w − code · scale| <= scale/2 + 2u max|w|, u = 2⁻⁵³: half a step, and one rounding each of the quotient and the
-          product
+bound     |w − code · scale| <= scale/2 + 2u max|w|, u = 2⁻⁵³: half a step, the quotient's rounding and the product's
 backward  none: codes are steps, their derivative is 0 wherever it exists; the imaginary part of a complex w is dropped
 shapes    w, codes, bound [d, k]; scales [d/g, k]
 source    Dettmers et al. 2022 (arXiv 2110.02861), block-wise absmax, here with a uniform grid

@@ -30,4 +30,5 @@ def forward(y: Array, target: Array, weights: Array) -> tuple[Array, Saved]:
 
 def backward(dloss: Any, saved: Saved) -> Array:
     """The gradient of y."""
-    return dloss * saved.unit
+    dy: Array = dloss * saved.unit
+    return dy

@@ -1,4 +1,4 @@
-"""Known faults that every run of the lab has to catch: which part or value is wrong, and which checks have to say so."""
+"""Known faults that every run of the lab has to catch: what is wrong in each, and which checks have to say so."""
 
 from labs.core.lab import Control
 

@@ -105,9 +105,9 @@ def _pass_items(prefix: str, state: Pass) -> Arrays:
         f"{prefix}/grad/lora_a": grads.da,
         f"{prefix}/grad/lora_b": grads.db,
         f"{prefix}/grad/x": grads.dx_base + grads.dx_branch,
-        f"{prefix}/has_grad/base": np.array(False),  # frozen: absent, which is not the same as zero
-        f"{prefix}/has_grad/lora_a": np.array(True),
-        f"{prefix}/has_grad/lora_b": np.array(True),
+        f"{prefix}/has_grad/base": np.False_,  # frozen: absent, which is not the same as zero
+        f"{prefix}/has_grad/lora_a": np.True_,
+        f"{prefix}/has_grad/lora_b": np.True_,
     }
 
 
@@ -147,14 +147,16 @@ def _merged(config: Config, inputs: Arrays) -> Arrays:
 
 def _two_roundings(u: float, w: Array, change: Array) -> Array:
     """What two roundings of sums (or of terms, then of their sum) may do: (2u + u²)(|w| + |change|), [d, k]."""
-    return (2 + u) * u * (np.abs(w.real) + np.abs(change.real))
+    bound: Array = (2 + u) * u * (np.abs(w.real) + np.abs(change.real))
+    return bound
 
 
 def _output_bound(config: Config, inputs: Arrays) -> Array:
     """How far X(W + sAB) and XW + s(XA)B may be apart in float64: two sums of at most d + r + 4 rounded terms each."""
     x, base, a, b = (np.abs(inputs[name].real) for name in ("x", "base", "lora_a", "lora_b"))
     terms = config.d_in + config.rank + 4
-    return 2 * terms * UNIT_ROUNDOFF * (x @ base + np.abs(scale(config, inputs)) * ((x @ a) @ b))  # [B, T, k]
+    bound: Array = 2 * terms * UNIT_ROUNDOFF * (x @ base + np.abs(scale(config, inputs)) * ((x @ a) @ b))
+    return bound  # [B, T, k]
 
 
 def _requantized(config: Config, inputs: Arrays) -> Arrays:
@@ -163,7 +165,8 @@ def _requantized(config: Config, inputs: Arrays) -> Arrays:
     codes, scales = quantize.quantize(base, config.bits, config.group)
     rounded = quantize.dequantize(codes, scales, config.group)
     steps = list(_descend(config, inputs, rounded, a, b))
-    change = lora.delta(*steps[-1][-2:], scale(config, inputs))
+    *_, a, b = steps[-1]
+    change = lora.delta(a, b, scale(config, inputs))
     stored = bfloat16.nearest(bfloat16.nearest(rounded) + bfloat16.nearest(change))
     codes_after, scales_after = quantize.quantize(stored, config.bits, config.group)
     final = quantize.dequantize(codes_after, scales_after, config.group)
@@ -171,8 +174,8 @@ def _requantized(config: Config, inputs: Arrays) -> Arrays:
         "requantize/codes": codes,
         "requantize/scales": scales,
         "requantize/loss": np.stack([step[0] for step in steps]),
-        "requantize/lora_a": steps[-1][-2],
-        "requantize/lora_b": steps[-1][-1],
+        "requantize/lora_a": a,
+        "requantize/lora_b": b,
         "requantize/stored": stored,
         "requantize/codes_after": codes_after,
         "requantize/scales_after": scales_after,

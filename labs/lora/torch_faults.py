@@ -1,4 +1,5 @@
-"""The faulty parts: what people really wrote. Each stands for one control of controls.py, which says where it was seen."""
+"""The faulty parts: what people really wrote. controls.py says what is wrong with each and where it was seen."""
+# ruff: noqa: ARG001, D103 (a faulty part has its part's signature and ignores what it should not; see controls.py)
 
 import math
 from collections.abc import Mapping
@@ -54,7 +55,7 @@ class _Unscaled(torch.autograd.Function):
         return s * ((x @ lora_a) @ lora_b)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         x, lora_a, lora_b = ctx.saved_tensors
         g = grad @ lora_b.T
         da = x.flatten(0, -2).T @ g.flatten(0, -2)

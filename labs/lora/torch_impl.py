@@ -1,4 +1,5 @@
 """The torch side's stages: what yields the items. Each uses only its parts; autograd differentiates everything."""
+# ruff: noqa: ARG001 (every stage takes the same four arguments)
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -167,7 +168,7 @@ def _backward(config: Config, inputs: Tensors, parts: Parts, leaves: Tensors) ->
         loss = parts.cross_entropy(y, inputs["head"], inputs["labels"], inputs["weights"])
     else:
         loss = parts.squared_error(y, inputs["target"], inputs["weights"])
-    loss.backward()
+    loss.backward()  # type: ignore[no-untyped-call]
     return y, loss
 
 

@@ -1,4 +1,5 @@
-"""The parts of the torch side, in plain torch. Their signatures and meanings are in parts.py."""
+"""The parts of the torch side, in plain torch. Signatures and meanings are in parts.py."""
+# ruff: noqa: D103 (a docstring each would repeat parts.py)
 
 import math
 from collections.abc import Mapping
@@ -89,7 +90,7 @@ def unmerge(merged: Tensor, lora_a: Tensor, lora_b: Tensor, s: float) -> Tensor:
 
 
 def quantize(w: Tensor, bits: int, group: int) -> tuple[Tensor, Tensor]:
-    blocks = w.unflatten(0, (-1, group))
+    blocks = w.reshape(-1, group, w.shape[1])
     scales = blocks.abs().amax(1) / (2 ** (bits - 1) - 1)
     codes = (blocks / scales.masked_fill(scales == 0, 1.0).unsqueeze(1)).round()
     return codes.flatten(0, 1).to(torch.int8), scales

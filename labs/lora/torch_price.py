@@ -10,11 +10,11 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
-class MatmulCount(TorchDispatchMode):
+class MatmulCount(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts 2mpq operations for each product [m,p][p,q] that torch executes, forward or backward."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.operations = 0
 
     @classmethod
@@ -41,7 +41,7 @@ def priced(way: str, product: Callable[..., Tensor], operands: tuple[Tensor, ...
     with MatmulCount() as forward, saved_tensors_hooks(keep, lambda tensor: tensor):
         value = product(*leaves)
     with MatmulCount() as backward:
-        value.backward(torch.ones_like(value))
+        value.backward(torch.ones_like(value))  # type: ignore[no-untyped-call]
     return {
         f"order/output/{way}": value,
         f"order/operations/{way}/forward": forward.operations,

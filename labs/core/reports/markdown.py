@@ -50,6 +50,10 @@ def _lab(lab: Record) -> Iterator[str]:
     yield from _controls(lab)
     yield from _loosened(lab)
     yield from _checks(lab)
+    yield from _facts(lab)
+    for table in lab.get("tables", ()):
+        rows = [[_cell(value) for value in row] for row in table["rows"]]
+        yield from _table(table["title"], table["header"], rows, folded=False)
 
 
 def _about(lab: Record) -> Iterator[str]:
@@ -115,6 +119,17 @@ def _control(control: Record) -> list[str]:
     shown = status if status == "caught" else f"**{status}**"
     sides = [_short(separation.get(key)) for key in ("good", "fault")]
     return [code(control["name"]), shown, *sides, escaped(control["why"])]
+
+
+def _facts(lab: Record) -> Iterator[str]:
+    rows = [[code(f["name"]), escaped(f["value"]), escaped(f["what"])] for f in lab.get("facts", ())]
+    yield from _table(
+        "Facts, which differ between versions and are not judged", ("item", "value", "what"), rows, folded=False
+    )
+
+
+def _cell(value: Any) -> str:
+    return escaped(value) if isinstance(value, str) else _short(value)
 
 
 def _loosened(lab: Record) -> Iterator[str]:
