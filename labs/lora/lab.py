@@ -17,7 +17,8 @@ dA = s X^T (G B^T)           B = 0 at the start, so dA = 0 there and dB is not
 dB = s (X A)^T G
 dX = G W^T + s (G B^T) A^T   the second term is absent when the branch reads a detached X
 dW = X^T G                   only when the base is unfrozen; else absent
-merge: W + s A B             quantise: code = round(w/scale), scale = max|w|/(2^(bits-1) - 1) over a column's group of rows
+merge                        W + s A B
+quantise                     code = round(w/scale), scale = max|w|/(2^(bits-1) - 1) over `group` rows of one column
 
 The same branch elsewhere:
   here                        A [d,r]            B [r,k]            Y = X W + s (X A) B
@@ -78,7 +79,7 @@ ITEMS = {
 }
 
 
-def rules(config: Config) -> tuple[Rule, ...]:  # noqa: ARG001 (the same for every config)
+def rules(config: Config) -> tuple[Rule, ...]:
     """The checks that are not `close` or `exact`."""
     return (
         within("init/draw/framework", "init/draw/bound"),

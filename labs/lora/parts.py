@@ -2,11 +2,12 @@
 
 A part is a plain function. X is [..., d], W [d, k], A [d, r], B [r, k]; labels and weights have X's leading axes.
 """
+# ruff: noqa: RUF009 (_part makes the field that describes a part to `lab show`)
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -15,71 +16,49 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+def _part(doc: str) -> Any:
+    return field(metadata={"doc": doc})
+
+
 @dataclass(frozen=True)
 class Parts:
     """The callables of one torch side; `lab run --swap NAME=FILE.py:FUNCTION` replaces one by the user's."""
 
-    scale: Callable[[float, int, str], float] = field(
-        metadata={"doc": "(alpha, rank, scaling) -> the factor s of the branch"}
+    scale: Callable[[float, int, str], float] = _part("(alpha, rank, scaling) -> the factor s of the branch")
+    initialize_a: Callable[[Tensor, Tensor, str, float], Tensor] = _part(
+        "(uniform [d,r] on [0,1), normal [d,r], kind, std) -> A at the start; kind is kaiming or gaussian"
     )
-    initialize_a: Callable[[Tensor, Tensor, str, float], Tensor] = field(
-        metadata={
-            "doc": "(uniform [d,r] on [0,1), normal [d,r], kind, std) -> A at the start; kind is kaiming or gaussian"
-        }
+    initialize_b: Callable[[Tensor], Tensor] = _part("(normal [r,k]) -> B at the start: zero, whatever the draws say")
+    framework_kaiming: Callable[[int, int], Tensor] = _part("(d, r) -> A [d,r] by the framework's own initialiser")
+
+    linear: Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor] = _part("(X, W, A, B, s) -> XW + s(XA)B")
+    linear_detached: Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor] = _part(
+        "(X, W, A, B, s) -> the same value; X gets no gradient through the branch"
     )
-    initialize_b: Callable[[Tensor], Tensor] = field(
-        metadata={"doc": "(normal [r,k]) -> B at the start, whatever the draws say"}
+    branch: Callable[[Tensor, Tensor, Tensor], Tensor] = _part("(X, A, B) -> (XA)B, the cheap way for few rows")
+    branch_product: Callable[[Tensor, Tensor, Tensor], Tensor] = _part("(X, A, B) -> X(AB), the other way")
+
+    cross_entropy: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor] = _part(
+        "(Y, head [k,C], labels, weights) -> scalar: weighted mean over rows"
     )
-    framework_kaiming: Callable[[int, int], Tensor] = field(
-        metadata={"doc": "(d, r) -> A [d,r] from the framework's own initialiser"}
+    squared_error: Callable[[Tensor, Tensor, Tensor], Tensor] = _part(
+        "(Y, target, weights) -> scalar: half the weighted mean over rows of squared distances"
     )
-    linear: Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor] = field(
-        metadata={"doc": "(X, W, A, B, s) -> XW + s(XA)B"}
+
+    trainable: Callable[[], tuple[str, ...]] = _part("() -> names that the optimizer may move: base, lora_a, lora_b")
+    step: Callable[[Tensor, Tensor, float], None] = _part("(parameter, gradient, lr): one SGD step, in place")
+    save: Callable[[Mapping[str, Tensor], Path], None] = _part("(factors, path): leave a checkpoint")
+    load: Callable[[Path], dict[str, Tensor]] = _part("(path) -> the factors of a checkpoint, with the bits saved")
+
+    merge: Callable[[Tensor, Tensor, Tensor, float], Tensor] = _part("(W, A, B, s) -> W + sAB, in W's dtype")
+    unmerge: Callable[[Tensor, Tensor, Tensor, float], Tensor] = _part("(merged, A, B, s) -> W again, in its dtype")
+    quantize: Callable[[Tensor, int, int], tuple[Tensor, Tensor]] = _part(
+        "(W, bits, group) -> codes [d,k] int8, scales [d/group,k]: symmetric absmax along d, ties to even"
     )
-    linear_detached: Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor] = field(
-        metadata={"doc": "(X, W, A, B, s) -> the same value; X gets no gradient through the branch"}
+    dequantize: Callable[[Tensor, Tensor, int], Tensor] = _part("(codes, scales, group) -> W as the codes have it")
+    merge_quantized: Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor] = _part(
+        "(original W, dequantised W, A, B, s) -> bfloat16 weight; A and B were trained on the dequantised one"
     )
-    cross_entropy: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor] = field(
-        metadata={"doc": "(Y [...,k], head [k,C], labels, weights) -> scalar, weighted mean over rows"}
-    )
-    squared_error: Callable[[Tensor, Tensor, Tensor], Tensor] = field(
-        metadata={"doc": "(Y [...,k], target [...,k], weights) -> scalar, half the weighted mean of squared distances"}
-    )
-    trainable: Callable[[], tuple[str, ...]] = field(
-        metadata={"doc": "() -> names that the optimizer may move: base, lora_a, lora_b"}
-    )
-    step: Callable[[Tensor, Tensor, float], None] = field(
-        metadata={"doc": "(parameter, gradient, lr): one SGD step, in place"}
-    )
-    save: Callable[[Mapping[str, Tensor], Path], None] = field(metadata={"doc": "(factors, path): leave a checkpoint"})
-    load: Callable[[Path], dict[str, Tensor]] = field(
-        metadata={"doc": "(path) -> the factors of a checkpoint, with the bits saved"}
-    )
-    merge: Callable[[Tensor, Tensor, Tensor, float], Tensor] = field(
-        metadata={"doc": "(W, A, B, s) -> W + sAB in W's dtype"}
-    )
-    unmerge: Callable[[Tensor, Tensor, Tensor, float], Tensor] = field(
-        metadata={"doc": "(merged, A, B, s) -> W again, in W's dtype"}
-    )
-    quantize: Callable[[Tensor, int, int], tuple[Tensor, Tensor]] = field(
-        metadata={
-            "doc": "(W, bits, group) -> codes [d,k] int8, scales [d/group,k]: symmetric absmax along d, ties to even"
-        }
-    )
-    dequantize: Callable[[Tensor, Tensor, int], Tensor] = field(metadata={"doc": "(codes, scales, group) -> [d,k]"})
-    merge_quantized: Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor] = field(
-        metadata={
-            "doc": "(original W, dequantised W, A, B, s) -> merged weight as bfloat16; A and B were trained on the dequantised"
-        }
-    )
-    survival: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor] = field(
-        metadata={
-            "doc": "(before, stored, after, change) -> scalar: share of the change that the weight in use (after) has kept"
-        }
-    )
-    branch: Callable[[Tensor, Tensor, Tensor], Tensor] = field(
-        metadata={"doc": "(X, A, B) -> (XA)B, the cheap way for few rows"}
-    )
-    branch_product: Callable[[Tensor, Tensor, Tensor], Tensor] = field(
-        metadata={"doc": "(X, A, B) -> X(AB), the other way"}
+    survival: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor] = _part(
+        "(before, stored, after, change) -> scalar: share of the change that the weight in use (after) has kept"
     )

@@ -105,9 +105,8 @@ def _pass_items(prefix: str, state: Pass) -> Arrays:
         f"{prefix}/grad/lora_a": grads.da,
         f"{prefix}/grad/lora_b": grads.db,
         f"{prefix}/grad/x": grads.dx_base + grads.dx_branch,
-        f"{prefix}/has_grad/base": np.False_,  # frozen: absent, which is not the same as zero
-        f"{prefix}/has_grad/lora_a": np.True_,
-        f"{prefix}/has_grad/lora_b": np.True_,
+        # The frozen base has none, which is not the same as zero.
+        **{f"{prefix}/has_grad/{name}": np.array(name != "base") for name in ("base", "lora_a", "lora_b")},
     }
 
 

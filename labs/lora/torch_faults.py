@@ -1,5 +1,5 @@
 """The faulty parts: what people really wrote. controls.py says what is wrong with each and where it was seen."""
-# ruff: noqa: ARG001, D103 (a faulty part has its part's signature and ignores what it should not; see controls.py)
+# ruff: noqa: D103 (what is wrong with each is in controls.py)
 
 import math
 from collections.abc import Mapping

@@ -1,5 +1,4 @@
 """The torch side's stages: what yields the items. Each uses only its parts; autograd differentiates everything."""
-# ruff: noqa: ARG001 (every stage takes the same four arguments)
 
 from collections.abc import Iterator
 from dataclasses import replace

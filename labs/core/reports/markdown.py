@@ -53,7 +53,8 @@ def _lab(lab: Record) -> Iterator[str]:
     yield from _facts(lab)
     for table in lab.get("tables", ()):
         rows = [[_cell(value) for value in row] for row in table["rows"]]
-        yield from _table(table["title"], table["header"], rows, folded=False)
+        header = [escaped(name) for name in table["header"]]
+        yield from _table(escaped(table["title"]), header, rows, folded=False)
 
 
 def _about(lab: Record) -> Iterator[str]:

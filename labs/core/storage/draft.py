@@ -7,17 +7,14 @@ process left behind and remove it. Where a file system has no such locks nothing
 `rename` can't replace a bundle: it refuses a target folder that is not empty, and a bundle holds its manifest.
 """
 
-import errno
 import fcntl
 import os
 import re
 import shutil
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from itertools import chain, count
 from pathlib import Path
 
@@ -28,7 +25,6 @@ from labs.core.storage.writing import writing
 
 LATEST = "latest"
 _HIDDEN = re.compile(r"\.(framework-lab-(\d{8}T\d{6}Z)(?:-\d+)?)\.(?:partial|latest)")
-_HASHERS = 8  # threads: fsync waits for the disk, and the disk serves several at once
 
 
 @dataclass
@@ -54,14 +50,15 @@ class Draft:
         return path
 
     def publish(self) -> Path:
-        """Write the manifest, see everything on the disk, and make the bundle visible; its final path.
+        """Write the manifest and make the bundle visible; its final path.
 
+        Nothing waits for the disk (docs/decisions/0005-no-fsync.md): the rename is atomic for every process, and what a
+        power failure may take is named by the manifest.
         Nothing that exists is ever replaced but the link `latest`. Raises CannotComplete naming the path.
         """
         _seal(self.path)
         with writing(self.out / self.name):
             self.published = _rename(self.path, _names(self.out, self.name))
-            _sync(self.out)
         self.remark = _point_latest(self.out, self.name, self.published.name)
         return self.published
 
@@ -174,25 +171,8 @@ def _seal(folder: Path) -> None:
         for name, mode in found:
             if not is_plain(mode):
                 raise CannotComplete(f"{folder / name}: {kind_of(mode)}; a bundle holds plain files only")
-        with ThreadPoolExecutor(_HASHERS) as pool:
-            entries = list(pool.map(partial(measure, folder, sync=True), [name for name, _ in found]))
-        with (folder / MANIFEST).open("w", encoding="utf-8", newline="\n") as file:
-            file.write(to_text(entries))
-            file.flush()
-            os.fsync(file.fileno())
-        for below, _, _ in os.walk(folder, topdown=False):
-            _sync(Path(below))
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # a file system that does not sync folders says EINVAL
-            raise
-    finally:
-        os.close(descriptor)
+        entries = [measure(folder, name) for name, _ in found]
+        (folder / MANIFEST).write_text(to_text(entries), encoding="utf-8", newline="\n")
 
 
 def _rename(source: Path, names: Iterator[Path]) -> Path:

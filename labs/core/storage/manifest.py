@@ -40,11 +40,9 @@ def files(bundle: Path) -> Iterator[tuple[str, int]]:
                 yield relative, path.lstat().st_mode
 
 
-def measure(bundle: Path, name: str, *, sync: bool = False) -> Entry:
-    """Read one plain file in pieces: its entry. `sync` also waits until the disk has it."""
+def measure(bundle: Path, name: str) -> Entry:
+    """Read one plain file in pieces: its entry."""
     with (bundle / name).open("rb") as file:
-        if sync:
-            os.fsync(file.fileno())
         return Entry(name, os.fstat(file.fileno()).st_size, hashlib.file_digest(file, "sha256").hexdigest())
 
 

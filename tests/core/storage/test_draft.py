@@ -306,7 +306,7 @@ def test_a_disk_that_is_full_at_the_manifest_leaves_nothing(tmp_path, monkeypatc
     def full(_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("os.fsync", full)
+    monkeypatch.setattr("labs.core.storage.draft.to_text", full)
     with pytest.raises(CannotComplete, match="No space left"):
         publish(tmp_path)
     assert list(tmp_path.iterdir()) == []
