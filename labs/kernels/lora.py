@@ -52,6 +52,12 @@ def forward(x: Array, w: Array, a: Array, b: Array, s: Any) -> tuple[Array, Save
     return x @ w + s * (h @ b), Saved(x, w, a, b, s, h)
 
 
+def branch(x: Array, a: Array, b: Array, s: Any) -> Array:
+    """What the branch adds to the base's output: s (x A) B, [..., k]."""
+    addend: Array = s * ((x @ a) @ b)
+    return addend
+
+
 def backward(dy: Array, saved: Saved) -> Grads:
     """Gradients of A, B and x, by the cheap bracketing."""
     x, w, a, b, s, h = saved

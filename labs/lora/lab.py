@@ -114,8 +114,7 @@ def _detached_loss(config: Config, arrays: Arrays, held: Arrays) -> Any:
 
 
 def _loss(config: Config, arrays: Arrays, held: Arrays, a: Array, b: Array, branch_x: Array) -> Any:
-    branch, _ = lora.forward(branch_x, held["base"] * 0, a, b, scale(config, held))
-    y = arrays["x"] @ arrays["base"] + branch
+    y = arrays["x"] @ arrays["base"] + lora.branch(branch_x, a, b, scale(config, held))
     # The output is no input either; what moves the target moves it, and the target stays.
     return objective(config, held, y + (arrays["target"] - held["target"]))[0]
 

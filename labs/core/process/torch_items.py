@@ -1,5 +1,7 @@
 """Tensors from files and items to files, in the framework process: `.npy` only, never pickle. Python 3.10 syntax."""
 
+import functools
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 from labs.core.process.swap import StageError
 
 _NAME = re.compile(r"[a-z0-9_.-]+(/[a-z0-9_.-]+)*")
+_SMALL = 1 << 16  # bytes up to which a file is read once a process and kept
 _DTYPES = (
     torch.float64,
     torch.float32,
@@ -26,9 +29,28 @@ _DTYPES = (
 
 def load_inputs(folder: str) -> dict[str, torch.Tensor]:
     """Every <name>.npy of a folder as a tensor of its own memory: a stage that writes into it harms only itself."""
+    return {name: torch.from_numpy(_own(file)) for name, file in _listed(folder)}
+
+
+@functools.cache  # the tasks of a job read the same inputs
+def _listed(folder: str) -> tuple[tuple[str, str], ...]:
     files = sorted(Path(folder).rglob("*.npy"))
-    names = [file.relative_to(folder).with_suffix("").as_posix() for file in files]
-    return {name: torch.from_numpy(np.load(file, allow_pickle=False)) for name, file in zip(names, files, strict=True)}
+    return tuple((file.relative_to(folder).with_suffix("").as_posix(), str(file)) for file in files)
+
+
+def _own(file: str) -> NDArray[Any]:
+    """A file's array that nobody else holds."""
+    return _kept(file).copy() if os.path.getsize(file) <= _SMALL else _read(file)  # noqa: PTH202 - pathlib is slow
+
+
+@functools.cache  # reading costs more than any stage computes with it
+def _kept(file: str) -> NDArray[Any]:
+    return _read(file)
+
+
+def _read(file: str) -> NDArray[Any]:
+    array: NDArray[Any] = np.load(file, allow_pickle=False)
+    return array
 
 
 def arrays_of(stage: str, result: object) -> dict[str, NDArray[Any]]:
@@ -71,26 +93,26 @@ def _kind(value: object) -> str:
 
 def save_items(items: Mapping[str, NDArray[Any]], out: str, good: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Write each item to <out>/<name>.npy unless <good>/<name>.npy has the same bits: (written, same)."""
-    same = tuple(name for name, array in items.items() if good and _same(Path(good, f"{name}.npy"), array))
+    same = tuple(name for name, array in items.items() if good and _same(f"{good}/{name}.npy", array))
     written = tuple(name for name in items if name not in same)
     for name in written:
-        _save(name, items[name], Path(out, f"{name}.npy"))
+        _save(name, items[name], f"{out}/{name}.npy")
     return written, same
 
 
-def _save(name: str, array: NDArray[Any], file: Path) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
+def _save(name: str, array: NDArray[Any], file: str) -> None:
+    os.makedirs(os.path.dirname(file), exist_ok=True)  # noqa: PTH103, PTH120 - pathlib is slow, and this is often
     try:
-        with file.open("xb") as target:
+        with open(file, "xb") as target:  # noqa: PTH123
             np.save(target, array, allow_pickle=False)
     except FileExistsError:
         raise StageError(f"item {name} was yielded already, by another rank or stage") from None
 
 
-def _same(file: Path, array: NDArray[Any]) -> bool:
-    if not file.is_file():
+def _same(file: str, array: NDArray[Any]) -> bool:
+    if not os.path.isfile(file):  # noqa: PTH113
         return False
-    other: NDArray[Any] = np.load(file, mmap_mode="r" if array.nbytes else None, allow_pickle=False)
+    other = _kept(file) if array.nbytes <= _SMALL else np.load(file, mmap_mode="r", allow_pickle=False)
     if other.dtype != array.dtype or other.shape != array.shape:
         return False
     return np.array_equal(_bytes(other), _bytes(array))  # bytes, so that -0 and NaN count by their bits
