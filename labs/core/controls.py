@@ -1,7 +1,7 @@
 """Known faults that every run has to catch, so that a green verdict is known to be falsifiable.
 
 Controls run with the lab's own parts at the lab's default config (plus what the control's `at` changes), never with
-the user's. All controls that share a config share a bench: its inputs, its reference and its good run.
+the user's. Controls that share a config share a bench: its inputs, its reference, its good run and its process.
 """
 
 import json
@@ -21,6 +21,8 @@ from labs.core.patterns import matches
 from labs.core.schedule import Case, Ran, items_of
 
 Tolerances = Sequence[tuple[str, Tolerance]]
+
+SHARE = 8  # controls on a bench: benches run at the same time, and each one's verdicts are found while others run
 
 
 @dataclass(frozen=True)
@@ -68,12 +70,13 @@ class Verdict:
 
 
 def benches(lab: Lab, scratch: Path, out: Path, seed: int = 0) -> tuple[Bench, ...]:
-    """One bench for each config that the lab's controls ask for, inputs drawn; nothing is run yet."""
+    """The benches of a lab's controls, by the configs that they ask for, inputs drawn; nothing is run yet."""
     groups: dict[str, list[Control]] = {}
     for control in lab.controls:
         groups.setdefault(json.dumps(dict(control.at), sort_keys=True), []).append(control)
+    shares = [g[start : start + SHARE] for g in groups.values() for start in range(0, len(g), SHARE)]
     made = []
-    for number, controls in enumerate(groups.values()):
+    for number, controls in enumerate(shares):
         config = default(lab, controls[0].at)
         made.append(bench(controls, config, lab.inputs(config, Draw(seed)), scratch / str(number), out))
     return tuple(made)

@@ -22,7 +22,7 @@ from labs.core.lab import Array, Arrays, is_float
 from labs.core.launch import Framework
 from labs.core.observed import Observed
 from labs.core.patterns import matches
-from labs.core.schedule import Ran, finish, items_of, start, waves
+from labs.core.schedule import Ran, finish, items_of, orders, start
 from labs.core.trial import Expected, Judged, Trial, save_all
 
 SAME = 1e-12  # a fault explains an item when they agree to this, relative to the item's largest magnitude
@@ -87,8 +87,8 @@ def _play(trial: Trial, config: Any, inputs: Arrays, framework: Framework, scrat
     save_all(made.good.inputs, inputs)
     cases = [*made.cases, replay]
     log = trial.folder / "log.txt"
-    played = waves(lab, lab.stages, cases, name=str(scratch), together=True, threads=trial.settings.threads, log=log)
-    start(framework, played[0])
+    played = orders(lab, lab.stages, cases, name=str(scratch), together=True, threads=trial.settings.threads, log=log)
+    start(framework, played)
     ran = finish(framework, played, deadline)
     reference = lab.reference(config, inputs)
     exact = arbiter.extended(lab, config, inputs) if arbiter.affordable(inputs) else {}

@@ -1,7 +1,7 @@
-"""Which jobs the framework process is given: cases × stages, in waves.
+"""Which jobs the framework process is given: cases × stages.
 
 A case is one configuration with one set of parts: the run itself, a control, or the good run that stands beside the
-controls. A stage that comes `after` another one is a later wave and so a new process: all that it knows is on disk.
+controls. A stage that comes `after` another one is in a later job and so a new process: all that it knows is on disk.
 """
 
 import dataclasses
@@ -40,8 +40,6 @@ class Order:
     job: Job
     tasks: tuple[tuple[Case, Stage], ...]
 
-
-Wave = tuple[Order, ...]
 
 GRACE = 5.0  # seconds that the framework process has to say what a stopped job had done
 
@@ -84,25 +82,26 @@ def needed(lab: Lab, items: Iterable[str]) -> tuple[Stage, ...]:
     return tuple(s for s in lab.stages if s.name in names)
 
 
-def waves(
+def orders(
     lab: Lab, stages: Sequence[Stage], cases: Sequence[Case], *, name: str, together: bool, threads: int, log: Path
-) -> tuple[Wave, ...]:
-    """The jobs of these cases, wave by wave: one job a stage, or one a rank count when `together` (the controls)."""
+) -> tuple[Order, ...]:
+    """The jobs of these cases: one job a stage, or one a rank count when `together` (the controls)."""
     depth: dict[str, int] = {}
     for stage in stages:
         depth[stage.name] = 1 + max((depth[name] for name in stage.after), default=-1)
-    made = []
+    made: list[Order] = []
     for level in range(1 + max(depth.values(), default=-1)):
         tasks = [(c, s) for c in cases for s in stages if depth[s.name] == level]
         key = (lambda t: str(t[1].ranks(t[0].config))) if together else (lambda t: t[1].name)
+        before = tuple(order.job.id for order in made)
         groups = groupby(sorted(tasks, key=key), key)  # sorted is stable: cases keep their order in a job
-        made.append(
-            tuple(_order(lab, f"{name}/{level}/{group}", tuple(members), threads, log) for group, members in groups),
-        )
+        made += [_order(lab, f"{name}/{level}/{g}", before, tuple(t), threads, log) for g, t in groups]
     return tuple(made)
 
 
-def _order(lab: Lab, name: str, tasks: tuple[tuple[Case, Stage], ...], threads: int, log: Path) -> Order:
+def _order(
+    lab: Lab, name: str, after: tuple[str, ...], tasks: tuple[tuple[Case, Stage], ...], threads: int, log: Path
+) -> Order:
     case, stage = tasks[0]
     job = Job(
         id=name,
@@ -112,6 +111,7 @@ def _order(lab: Lab, name: str, tasks: tuple[tuple[Case, Stage], ...], threads: 
         ranks=stage.ranks(case.config),
         threads=threads,
         log=str(log),
+        after=after,
     )
     return Order(job, tasks)
 
@@ -129,23 +129,20 @@ def _task(case: Case, stage: Stage) -> Task:
     )
 
 
-def start(framework: Framework, wave: Wave) -> None:
-    """Hand a wave of jobs to the framework process; it begins as soon as torch is imported."""
-    for order in wave:
+def start(framework: Framework, handed: Sequence[Order]) -> None:
+    """Hand jobs to the framework process; the first begin as soon as torch is imported."""
+    for order in handed:
         framework.submit(order.job)
 
 
-def finish(framework: Framework, all_waves: Sequence[Wave], deadline: float) -> tuple[Ran, ...]:
-    """Wait for a wave that was started, start the next, and so on; every stage of every case as it went."""
+def finish(framework: Framework, handed: Sequence[Order], deadline: float) -> tuple[Ran, ...]:
+    """Wait for jobs that were started; every stage of every case as it went."""
     ran: list[Ran] = []
-    for i, wave in enumerate(all_waves):
-        if i:
-            start(framework, wave)
-        for order in wave:
-            result = _result(framework, order.job.id, deadline)
-            for number, (case, stage) in enumerate(order.tasks):
-                outcomes = tuple(o for o in result.outcomes if o.task == number)
-                ran.append(Ran(case, stage, outcomes, result))
+    for order in handed:
+        result = _result(framework, order.job.id, deadline)
+        for number, (case, stage) in enumerate(order.tasks):
+            outcomes = tuple(o for o in result.outcomes if o.task == number)
+            ran.append(Ran(case, stage, outcomes, result))
     return tuple(ran)
 
 

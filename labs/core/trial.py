@@ -13,11 +13,11 @@ from labs.core.controls import Bench, Verdict, benches, verdicts
 from labs.core.inputs import Draw
 from labs.core.items import plan, promised
 from labs.core.judge import Check, judge_all
-from labs.core.lab import Array, Arrays, Rule
+from labs.core.lab import Array, Arrays, Lab, Rule
 from labs.core.launch import Framework
 from labs.core.observed import Observed
 from labs.core.patterns import matches
-from labs.core.schedule import Case, Ran, Wave, finish, items_of, needed, start, waves
+from labs.core.schedule import Case, Order, Ran, finish, items_of, needed, orders, start
 from labs.core.storage.folder import save_array
 from labs.core.wiring import Wiring, wiring
 from labs.core.witness import witness_checks
@@ -32,9 +32,8 @@ class Trial:
     folder: Path
     inputs: Arrays
     case: Case
-    main: tuple[Wave, ...]
-    benches: tuple[Bench, ...]
-    beside: tuple[Wave, ...]
+    main: tuple[Order, ...]
+    beside: tuple[tuple[Bench, tuple[Order, ...]], ...]
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,7 @@ class Expected:
     unselected: frozenset[str]
     witnesses: tuple[Check, ...]
     wiring: Wiring
+    beside: tuple[tuple[tuple[Rule, ...], Arrays], ...]  # of each bench
     seconds: Mapping[str, float]
 
 
@@ -75,20 +75,20 @@ def begin(
     stages = needed(lab, (*only, *partners) if only else ("*",))
     log = folder / "log.txt"
     threads = settings.threads
-    main = waves(lab, stages, [case], name=f"{folder.name}/run", together=False, threads=threads, log=log)
+    main = orders(lab, stages, [case], name=f"{folder.name}/run", together=False, threads=threads, log=log)
     made = benches(lab, scratch / "controls", folder / "controls") if controls else ()
-    for bench in made:
+    beside = []
+    for number, bench in enumerate(made):
         save_all(bench.good.inputs, bench.inputs)
-    cases = [case for bench in made for case in bench.cases]
-    beside = waves(lab, lab.stages, cases, name=f"{folder.name}/controls", together=True, threads=threads, log=log)
-    return Trial(settings, only, folder, inputs, case, main, made, beside if made else ())
+        name = f"{folder.name}/controls/{number}"
+        beside.append((bench, orders(lab, lab.stages, bench.cases, name=name, together=True, threads=threads, log=log)))
+    return Trial(settings, only, folder, inputs, case, main, tuple(beside))
 
 
 def hand_over(trial: Trial, framework: Framework) -> None:
-    """Give the first wave of the run and of its controls to the framework process."""
-    for sequence in (trial.main, trial.beside):
-        if sequence:
-            start(framework, sequence[0])
+    """Give the jobs of the controls and of the run to the framework process, the longest first."""
+    for handed in (*(handed for _, handed in trial.beside), trial.main):
+        start(framework, handed)
 
 
 def expect(trial: Trial) -> Expected:
@@ -104,8 +104,15 @@ def expect(trial: Trial) -> Expected:
         proofs = witness_checks(witnesses, config, trial.inputs, reference, trial.settings.seed)
     with timed(seconds, "wiring"):
         wired = wiring(rules, reference, tolerances)
+    with timed(seconds, "reference of controls"):
+        beside = tuple(_known(lab, bench) for bench, _ in trial.beside)
     unselected = frozenset(promised(every)) - frozenset(promised(rules))
-    return Expected(reference, rules, unselected, proofs, wired, seconds)
+    return Expected(reference, rules, unselected, proofs, wired, beside, seconds)
+
+
+def _known(lab: Lab, bench: Bench) -> tuple[tuple[Rule, ...], Arrays]:
+    reference = lab.reference(bench.config, bench.inputs)
+    return plan(lab.rules(bench.config), reference), reference
 
 
 def selected(item: str, kind: str, only: tuple[str, ...]) -> bool:
@@ -114,18 +121,20 @@ def selected(item: str, kind: str, only: tuple[str, ...]) -> bool:
 
 
 def conclude(trial: Trial, expected: Expected, framework: Framework, deadline: float) -> Judged:
-    """Wait for torch's values and judge them; then the controls'."""
+    """Judge what torch answers, in the order in which it was asked: the controls, then the run itself."""
     seconds: dict[str, float] = {}
+    facts, tolerances = trial.settings.lab.facts, trial.settings.tolerances
+    found: list[Verdict] = []
+    with timed(seconds, "controls"):
+        for (bench, handed), (rules, reference) in zip(trial.beside, expected.beside, strict=True):
+            beside = finish(framework, handed, deadline)
+            found += verdicts(bench, rules, reference, facts.keys(), beside, tolerances)
     with timed(seconds, "framework"):
         ran = finish(framework, trial.main, deadline)
-    facts = trial.settings.lab.facts
     paths = items_of(trial.case, ran)
     observed = Observed({n: p for n, p in paths.items() if n not in expected.unselected and n not in facts})
     with timed(seconds, "judge"):
-        checks = judge_all(expected.rules, expected.reference, observed, trial.settings.tolerances)
-    with timed(seconds, "controls"):
-        beside = finish(framework, trial.beside, deadline)
-        found = [v for bench in trial.benches for v in _bench_verdicts(trial, bench, beside)]
+        checks = judge_all(expected.rules, expected.reference, observed, tolerances)
     stated = Observed({n: p for n, p in paths.items() if n in facts})
     return Judged((*checks, *expected.witnesses), tuple(found), ran, observed, stated, seconds)
 
@@ -136,13 +145,6 @@ def timed(seconds: dict[str, float], step: str) -> Iterator[None]:
     began = time.perf_counter()
     yield
     seconds[step] = round(time.perf_counter() - began, 4)
-
-
-def _bench_verdicts(trial: Trial, bench: Bench, ran: Sequence[Ran]) -> tuple[Verdict, ...]:
-    lab = trial.settings.lab
-    reference = lab.reference(bench.config, bench.inputs)
-    rules = plan(lab.rules(bench.config), reference)
-    return verdicts(bench, rules, reference, lab.facts.keys(), ran, trial.settings.tolerances)
 
 
 def save_all(folder: Path, arrays: Mapping[str, Array]) -> None:

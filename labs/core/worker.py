@@ -90,6 +90,7 @@ class Worker:
         self._lines = Lines()
         self._queue: deque[Job] = deque()
         self._running: list[Running] = []
+        self._over: set[str] = set()
         self._preloaded: set[str] = set()
         self._meetings = 0
         self._wake, self._waker = socket.socketpair()
@@ -116,11 +117,11 @@ class Worker:
 
     def _begin_jobs(self) -> None:
         """Begin jobs while CPUs are free; one that asks for more CPUs than there are runs alone."""
-        while self._queue:
+        while job := next((job for job in self._queue if self._over.issuperset(job.after)), None):
             taken = sum(_cpus(running.job) for running in self._running)
-            if self._running and taken + _cpus(self._queue[0]) > (os.cpu_count() or 1):
+            if self._running and taken + _cpus(job) > (os.cpu_count() or 1):
                 return
-            job = self._queue.popleft()
+            self._queue.remove(job)
             self._preload(job)
             self._running.append(Running(job, self._crew(job, 0), log_size(job.log)))
 
@@ -199,6 +200,7 @@ class Worker:
                 self._report(running.result())
 
     def _report(self, result: JobResult) -> None:
+        self._over.add(result.id)
         self._send({"result": asdict(result)})
 
     def _send(self, message: dict[str, Any]) -> None:

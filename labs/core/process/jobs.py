@@ -34,6 +34,7 @@ class Job:
 
     id: unique in a run; package, path: the lab's import name and folder; threads: torch threads of each rank.
     log: file to which the processes print (appended); the framework's own log when empty.
+    after: ids of jobs that have to be over, however they ended, before this one begins.
     """
 
     id: str
@@ -43,6 +44,7 @@ class Job:
     ranks: int = 1
     threads: int = 1
     log: str = ""
+    after: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,8 @@ class JobResult:
 
 def job_from(values: Mapping[str, Any]) -> Job:
     """The job that `dataclasses.asdict` took apart, after a trip through JSON."""
-    return Job(**{**values, "tasks": tuple(Task(**task) for task in values["tasks"])})
+    tasks = tuple(Task(**task) for task in values["tasks"])
+    return Job(**{**values, "tasks": tasks, "after": tuple(values["after"])})
 
 
 def outcome_from(values: Mapping[str, Any]) -> Outcome:

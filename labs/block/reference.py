@@ -1,0 +1,122 @@
+"""The reference: every item of the lab from hand-derived formulas, in the precision of its inputs."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from labs.block.config import Config
+from labs.block.reference_layer import Saved, backward, forward
+from labs.core.lab import Array, Arrays
+from labs.kernels import adamw, attention, sgd
+
+PARAMETERS = ("gamma_1", "gamma_2", "w_q", "w_k", "w_v", "w_o", "w_gate", "w_up", "w_down", "w_head")
+
+
+def reference(config: Config, inputs: Arrays) -> Arrays:
+    """Every item of the lab, `{name: array}`."""
+    values, saved = forward(config, inputs)
+    grads = backward(config, saved)
+    items = {
+        **{f"forward/{name}": value for name, value in values.items()},
+        **{f"grad/{name}": grad for name, grad in grads.items()},
+        **_fused(values, grads),
+        **_padded(saved, grads),
+        **_causality(values),
+        **_first(grads),
+    }
+    if config.steps:
+        items |= _sgd(config, inputs, grads)
+        items |= _training(config, inputs)
+    return {name: np.asarray(value) for name, value in items.items()}  # a scalar is an array without axes
+
+
+def _fused(values: Arrays, grads: Arrays) -> Arrays:
+    """Attention as one operation: nothing new, whatever computes it."""
+    q, k = (name if f"{name}_turned" not in grads else f"{name}_turned" for name in ("q", "k"))
+    return {
+        "fused/heads": values["heads"],
+        "fused/grad/q": grads[q],
+        "fused/grad/k": grads[k],
+        "fused/grad/v": grads["v"],
+    }
+
+
+def _padded(saved: Saved, grads: Arrays) -> Arrays:
+    """The first key is padding, so the first query sees nothing: its output and its gradient are 0."""
+    q, k, v = saved.heads.q, saved.heads.k, saved.heads.v
+    keys = k.shape[-2]
+    visible = attention.causal(keys, keys) & (np.arange(keys) > 0)
+    heads, padded = attention.forward(q, k, v, visible)
+    found = attention.backward(grads["heads"], padded)
+    return {
+        "padded/probs": padded.p,
+        "padded/heads": heads,
+        "padded/grad/scores": found.ds,
+        "padded/grad/q": found.dq,
+        "padded/grad/k": found.dk,
+        "padded/grad/v": found.dv,
+    }
+
+
+def _causality(values: Arrays) -> Arrays:
+    """What the last position is changed to never reaches the outputs before it."""
+    earlier = values["residual_2"][:, :-1]
+    return {"causality/before": earlier, "causality/after": earlier, "causality/last_changes": np.True_}
+
+
+def _first(grads: Arrays) -> Arrays:
+    """The first position has no target, and yet a gradient: as key and value of the later ones."""
+    reached = {"x": grads["x"][:, 0], **{name: grads[name][:, :, 0] for name in ("q", "k", "v")}}
+    return {
+        "first/grad/logits": grads["logits"][:, 0],
+        **{f"first/reached/{name}": np.any(grad != 0) for name, grad in reached.items()},
+    }
+
+
+def _sgd(config: Config, inputs: Arrays, grads: Arrays) -> Arrays:
+    return {f"sgd/param/{name}": sgd.step(inputs[name], grads[name], config.sgd_lr) for name in PARAMETERS}
+
+
+def _training(config: Config, inputs: Arrays) -> Arrays:
+    """AdamW on the whole batch, all steps; and the steps after the checkpoint once more, as resumed training has them.
+
+    Each quantity is stacked over the steps: [steps, …].
+    """
+    steps = list(_descend(config, inputs))
+    stacked = {name: np.stack([step[name] for step in steps]) for name in steps[0]}
+    resumed = {name: stack[config.checkpoint_after :] for name, stack in stacked.items()}
+    return {
+        **{f"train/{name}": stack for name, stack in stacked.items()},
+        **{f"resume/{name}": stack for name, stack in resumed.items()},
+    }
+
+
+def _descend(config: Config, inputs: Arrays) -> Iterator[Arrays]:
+    """Loss and gradients before each update, parameters and optimizer state after it."""
+    parameters = {name: inputs[name] for name in PARAMETERS}
+    states = {name: adamw.start(p)._replace(step=config.steps_done) for name, p in parameters.items()}
+    for _ in range(config.steps):
+        values, saved = forward(config, {**inputs, **parameters})
+        grads = backward(config, saved)
+        for name in PARAMETERS:
+            parameters[name], states[name] = _update(config, parameters[name], grads[name], states[name])
+        yield {
+            "loss": values["loss"],
+            "step": np.array([states[name].step for name in PARAMETERS]),
+            **{f"grad/{name}": grads[name] for name in PARAMETERS},
+            **{f"param/{name}": parameter for name, parameter in parameters.items()},
+            **{f"exp_avg/{name}": state.exp_avg for name, state in states.items()},
+            **{f"exp_avg_sq/{name}": state.exp_avg_sq for name, state in states.items()},
+        }
+
+
+def _update(config: Config, p: Array, g: Array, state: adamw.State) -> tuple[Array, adamw.State]:
+    return adamw.update(
+        p,
+        g,
+        state,
+        lr=config.lr,
+        betas=(config.beta1, config.beta2),
+        eps=config.adam_epsilon,
+        weight_decay=config.weight_decay,
+    )

@@ -1,0 +1,74 @@
+"""What the torch side of the lab is made of: the units that people replace, and that a fault replaces.
+
+A part is a plain function. n is the number of rows on this rank, counts what all ranks have, N their sum, D the columns
+of the features. Ranks are those of the default process group.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+    from typing import Any
+
+    from torch import Tensor
+    from torch.nn import Module
+
+    Counts = list[int]
+    Pairs = list[tuple[Tensor, Tensor]]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The callables of one torch side; `lab run --swap NAME=FILE.py:FUNCTION` replaces one by the user's."""
+
+    encode: Callable[[Tensor, Tensor], Tensor] = field(
+        metadata={"doc": "(x [n,d], w [d,D]) -> features [n,D], rows of length 1"}
+    )
+    scale: Callable[[Tensor], Tensor] = field(
+        metadata={"doc": "(log_scale []) -> the factor on the cosines, with its gradient"}
+    )
+    exchange_counts: Callable[[int], Counts] = field(metadata={"doc": "(n) -> counts of all ranks, in rank order"})
+    labels: Callable[[Counts, int], Tensor] = field(
+        metadata={"doc": "(counts, rank) -> [n] int64: where each own row's partner is among the gathered rows"}
+    )
+    weight: Callable[[str, Counts, int], float] = field(
+        metadata={"doc": "(kind, counts, rank) -> factor on this rank's loss; kind is global or local"}
+    )
+    gather: Callable[[Tensor, Counts, int], Tensor] = field(
+        metadata={"doc": "(x [n,k], counts, rank) -> [N,k] in rank order, with gradient to every rank's x"}
+    )
+    gather_detached: Callable[[Tensor, Counts, int], Tensor] = field(
+        metadata={"doc": "(x [n,k], counts, rank) -> the same rows; the own ones alone have a gradient"}
+    )
+    framework_gather: Callable[[Tensor, Counts, int], Tensor] = field(
+        metadata={"doc": "(x [n,k], counts, rank) -> as gather, by what torch offers itself; equal counts only"}
+    )
+    global_loss: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor], Tensor] = field(
+        metadata={"doc": "(f_a [n,D], f_b, keys_a [N,D], keys_b, factor, labels) -> symmetric InfoNCE of all rows"}
+    )
+    local_loss: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor], Tensor] = field(
+        metadata={"doc": "(the same) -> symmetric InfoNCE of the own rows against all keys"}
+    )
+    micro_batches: Callable[[int, int], list[slice]] = field(
+        metadata={"doc": "(n, size) -> the slices of consecutive rows that micro-batches take"}
+    )
+    replay: Callable[[Module, Pairs, Pairs, Tensor], None] = field(
+        metadata={
+            "doc": "(model, inputs, gradients, factor gradient): the second pass of cached micro-batches; gradients of "
+            "each micro-batch's features and of the factor go back through the model, averaged over ranks at the end"
+        }
+    )
+    average: Callable[[Module], Any] = field(
+        metadata={"doc": "(module) -> the module wrapped so that backward averages gradients over ranks"}
+    )
+    step: Callable[[Tensor, Tensor, float], None] = field(
+        metadata={"doc": "(parameter, gradient, lr): one SGD step, in place"}
+    )
+    save: Callable[[Mapping[str, Tensor], Path], None] = field(metadata={"doc": "(parameters, path): a checkpoint"})
+    load: Callable[[Path], dict[str, Tensor]] = field(
+        metadata={"doc": "(path) -> the parameters of a checkpoint, with the bits saved"}
+    )
