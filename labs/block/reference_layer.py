@@ -149,12 +149,13 @@ def _turn_back(heads: attention.Grads, saved: rope.Saved) -> tuple[Array, Array]
 
 def _split(rows: Array, width: int) -> Array:
     """[B,T,n·D] -> [B,n,T,D], a view."""
-    return rows.reshape(*rows.shape[:2], -1, width).swapaxes(1, 2)
+    return rows.reshape(*rows.shape[:-1], -1, width).swapaxes(-3, -2)
 
 
 def _join(heads: Array) -> Array:
     """[B,n,T,D] -> [B,T,n·D]."""
-    joined: Array = heads.swapaxes(1, 2).reshape(heads.shape[0], heads.shape[2], -1)
+    *lead, _, positions, _ = heads.shape
+    joined: Array = heads.swapaxes(-3, -2).reshape(*lead, positions, -1)
     return joined
 
 

@@ -3,7 +3,7 @@
 Gloo gathers equal shapes only, so ranks exchange counts, pad to the longest share, gather, and slice.
 """
 
-import warnings
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -18,7 +18,7 @@ def meet(place: Place, world_size: int) -> None:
     if place.ranks != world_size:
         raise ValueError(f"world_size is {world_size}, but {place.ranks} processes run this stage")
     if place.ranks == 1 and not dist.is_initialized():
-        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)  # type: ignore[attr-defined]
 
 
 def exchange_counts(count: int) -> list[int]:
@@ -69,16 +69,11 @@ class Gather(torch.autograd.Function):
         return total[ctx.own], None, None
 
 
-def framework_gather(x: Tensor) -> tuple[Tensor | None, bool]:
-    """Gather with torch.distributed.nn.functional.all_gather: the rows [N,k], None where this torch has no such thing.
-
-    The boolean says whether torch warns that it is deprecated.
-    """
+def framework_all_gather() -> Callable[[Tensor], tuple[Tensor, ...]] | None:
+    """Find what torch offers itself, torch.distributed.nn.functional.all_gather; None in a torch that has none."""
     try:
         from torch.distributed.nn.functional import all_gather  # noqa: PLC0415 - a torch without it is no error
     except ImportError:
-        return None, False
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        gathered = torch.cat(list(all_gather(x)))
-    return gathered, any("deprecated" in str(warning.message) for warning in told)
+        return None
+    found: Callable[[Tensor], tuple[Tensor, ...]] = all_gather
+    return found

@@ -81,7 +81,7 @@ def begin(
     for number, bench in enumerate(made):
         save_all(bench.good.inputs, bench.inputs)
         name = f"{folder.name}/controls/{number}"
-        beside.append((bench, orders(lab, lab.stages, bench.cases, name=name, together=True, threads=threads, log=log)))
+        beside.append((bench, orders(lab, lab.stages, bench.cases, name=name, together=True, threads=1, log=log)))
     return Trial(settings, only, folder, inputs, case, main, tuple(beside))
 
 

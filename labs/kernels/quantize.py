@@ -2,7 +2,8 @@
 
 forward   per group (g rows of one column): scale = max|w| / qmax, qmax = 2^(bits−1) − 1;
           code = w / scale, rounded to an integer, ties to even;
-          a group of zeros has scale 0 and codes 0; scales are taken to be normal numbers (a subnormal one is too coarse)
+          a group of zeros has scale 0 and codes 0
+          (scales are taken to be normal numbers: a subnormal one is too coarse to divide by)
 inverse   w ≈ code · scale
 bound     |w − code · scale| <= scale/2 + 2u max|w|, u = 2⁻⁵³: half a step, the quotient's rounding and the product's
 backward  none: codes are steps, their derivative is 0 wherever it exists; the imaginary part of a complex w is dropped

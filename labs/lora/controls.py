@@ -149,7 +149,7 @@ CONTROLS = (
     Control(
         name="one_learning_rate",
         why="common: the second parameter group is lost and B trains at A's learning rate",
-        lie={"lr_b": 0.02},
+        lie={"lr_b": 0.005},
         must=(*TRAJECTORY, *ADAPTED, *STORED),
         may=NEAR,
     ),
@@ -213,9 +213,15 @@ CONTROLS = (
         may=("requantize/error/merge:within",),
     ),
     Control(
-        name="bracketing_dear",
+        name="bracketing_swapped",
         why="common: the branch is computed as X(AB), right to the last digits and many times the price",
-        swap={"branch": "branch_dear"},
-        must=("order/operations/factored/*", "order/saved_bytes/factored"),
+        swap={"branch": "branch_as_product", "branch_product": "product_as_branch"},
+        must=("order/operations/*", "order/saved_bytes/*"),
+    ),
+    Control(
+        name="branch_in_float32",
+        why="common: the branch runs under autocast beside a base that does not",
+        swap={"branch": "branch_in_float32", "branch_product": "product_in_float32"},
+        must=("order/output/*", "order/saved_bytes/*"),
     ),
 )

@@ -77,7 +77,7 @@ def _initial(config: Config, inputs: Arrays) -> Arrays:
     start = _pass(config, inputs, base, draw_a(config, inputs), b)
     return {
         **{f"init/draw/{kind}": drawn for kind, drawn in _draws(config, inputs).items()},
-        "init/draw/bound": 1 / np.sqrt(inputs["x"].dtype.type(config.d_in)),
+        "init/draw/bound": np.full_like(inputs["init_uniform"], 1 / np.sqrt(inputs["x"].dtype.type(config.d_in))),
         "init/lora_b": b,
         "init/base_output": linear.forward(inputs["x"], base)[0],
         **_pass_items("init", start),

@@ -121,5 +121,17 @@ def dequantize_other_axis(codes: Tensor, scales: Tensor, group: int) -> Tensor:
     return right.dequantize(codes.T, scales.T, group).T
 
 
-def branch_dear(x: Tensor, lora_a: Tensor, lora_b: Tensor) -> Tensor:
+def branch_as_product(x: Tensor, lora_a: Tensor, lora_b: Tensor) -> Tensor:
     return right.branch_product(x, lora_a, lora_b)
+
+
+def product_as_branch(x: Tensor, lora_a: Tensor, lora_b: Tensor) -> Tensor:
+    return right.branch(x, lora_a, lora_b)
+
+
+def branch_in_float32(x: Tensor, lora_a: Tensor, lora_b: Tensor) -> Tensor:
+    return right.branch(x.float(), lora_a.float(), lora_b.float()).double()
+
+
+def product_in_float32(x: Tensor, lora_a: Tensor, lora_b: Tensor) -> Tensor:
+    return right.branch_product(x.float(), lora_a.float(), lora_b.float()).double()

@@ -13,9 +13,9 @@ def cubic(config, arrays, held):
     return np.sum(arrays["w"] * arrays["x"] ** 3)
 
 
-def check(gradient, loss=cubic, input="x", x=X, w=W):
-    witness = Witness(f"grad/{input}", loss, input)
-    (found,) = witness_checks([witness], None, {"x": x, "w": w}, {f"grad/{input}": gradient}, seed=3)
+def check(gradient, loss=cubic, by="x", x=X, w=W):
+    witness = Witness(f"grad/{by}", loss, by)
+    (found,) = witness_checks([witness], None, {"x": x, "w": w}, {f"grad/{by}": gradient}, seed=3)
     return found
 
 
@@ -66,7 +66,7 @@ def test_large_inputs_are_probed_along_directions_and_still_catch_a_wrong_slice(
     assert x.size * (x.size + 3) > EVERY_ELEMENT
     right = 3 * W * x**2
     assert check(right, x=x).status == "passed"
-    assert "2 directions" in check(right, x=x).tolerance["reason"]
+    assert "1 random direction" in check(right, x=x).tolerance["reason"]
     right[:, 2] *= 1.001
     assert check(right, x=x).status == "failed"
 

@@ -4,9 +4,9 @@ from fnmatch import fnmatchcase
 import numpy as np
 import pytest
 
+from labs.core.config import resolve
 from labs.core.inputs import Draw
 from labs.core.items import plan, promised
-from labs.core.config import resolve
 from labs.core.wiring import wiring
 from labs.core.witness import witness_checks
 from labs.lora import lab

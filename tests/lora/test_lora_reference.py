@@ -43,6 +43,11 @@ BY_HAND = {  # s = 2, h = 1 + 2 = 3, y = [1, 2] + 2 · 3 · [1, −1], G = y −
     "merge/output/merged": [[[7.0, -4.0]]],
     "merge/bf16/restored": [[True, True], [True, True]],
     "requantize/codes": [[7, 0], [0, 7]],
+    "init/draw/bound": [[0.5**0.5], [0.5**0.5]],
+    "merge/bound/residual": [[6 * 2.0**-53 + 3 * 2.0**-106, 4 * 2.0**-53], [4 * 2.0**-53, 6 * 2.0**-53]],  # W, sAB = ±2
+    "merge/bound/bf16_residual": [[0.02348399, 0.01565600], [0.01565600, 0.02348399]],  # (2u + u²)(|W| + 2), u = 2⁻⁸
+    "merge/bound/difference": [[[14 * 7 * 2.0**-53, 14 * 8 * 2.0**-53]]],  # 2(2 + 1 + 4)u (|X||W| + 2 · 3)
+    "requantize/bound/quantize": [[1 / 14 + 2.0**-52] * 2] * 2,
     "order/output/product": [[[3.0, -3.0]]],
     "order/operations/factored/forward": 8,
     "order/operations/product/forward": 16,
@@ -60,13 +65,14 @@ def by_hand():
 @pytest.mark.parametrize("name", BY_HAND)
 def test_values_by_hand(by_hand, name):
     assert np.shape(by_hand[name]) == np.shape(BY_HAND[name])
-    np.testing.assert_allclose(by_hand[name], BY_HAND[name], rtol=1e-15, atol=1e-15)
+    closeness = 1e-6 if name == "merge/bound/bf16_residual" else 2e-15
+    np.testing.assert_allclose(by_hand[name], BY_HAND[name], rtol=closeness)
 
 
 def test_the_first_step_moves_b_and_the_second_both(by_hand):
     a, b = by_hand["sgd/lora_a"], by_hand["sgd/lora_b"]
     np.testing.assert_array_equal(a[0], by_hand["init/draw/kaiming"])
-    np.testing.assert_allclose(b[0], [[5 * 8**0.5 * 0.1, -7 * 8**0.5 * 0.1]])
+    np.testing.assert_allclose(b[0], [[5 * 8**0.5 * TINY.lr_b, -7 * 8**0.5 * TINY.lr_b]])
     assert np.all(a[1] != a[0])
 
 
@@ -141,3 +147,21 @@ def test_a_changed_formula_fails_its_item(monkeypatch, checks, failing, case):
 def test_a_changed_squared_error_fails_its_item(monkeypatch, checks, failing):
     monkeypatch.setattr(squared_error, "backward", lambda dloss, saved: dloss * saved.unit * 2)
     assert ("trained/grad/output", "close") in failing(checks({"loss": "squared_error"}))
+
+
+BOUNDED = {
+    "merge/bf16/residual": "merge/bound/bf16_residual",
+    "requantize/error/quantize": "requantize/bound/quantize",
+    "requantize/error/merge": "requantize/bound/merge",
+    "requantize/error/requantize": "requantize/bound/requantize",
+}
+
+
+@pytest.mark.parametrize("item", BOUNDED)
+def test_the_bounds_are_no_wider_than_they_need_to_be(observe, item):
+    config = dataclasses.replace(Config(), d_in=64, d_out=48)
+    arrays = drawn(config)
+    bound = reference(config, arrays)[BOUNDED[item]]
+    error = np.abs(observe(config, arrays)[item])
+    assert np.all(error <= bound)
+    assert np.any(error > bound / 3)

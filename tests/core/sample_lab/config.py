@@ -23,4 +23,4 @@ class Config:
     window: tuple[int, float] = setting((1, 0.5), "two numbers of different type")
     tensors: str | None = setting(None, "file with real weights")
     label: str = setting("off", "any text")
-    sgd: Sgd = setting(Sgd(steps=5), "plain gradient descent")  # noqa: RUF009  a frozen record
+    sgd: Sgd = setting(Sgd(steps=5), "plain gradient descent")

@@ -1,0 +1,164 @@
+"""The torch side's stages: what yields the items. Each uses only its parts; autograd differentiates everything."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from labs.block.config import Config
+from labs.block.parts import Parts
+from labs.block.torch_layer import PARAMETERS, Tensors, layer, objective, operands
+from labs.block.torch_parts import PARTS
+from labs.block.torch_training import State, descend, flat, shuffled, stacked, start, whole
+from labs.core.place import Place
+
+__all__ = ["PARTS", "STAGES"]
+
+Items = dict[str, Any]
+
+
+def one_pass(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items:
+    """One forward and backward pass, and what can be learnt from it without another."""
+    leaves = {name: inputs[name].requires_grad_() for name in ("x", *PARAMETERS)}
+    values = layer(config, parts, leaves, leaves["x"])
+    values |= objective(config, parts, leaves, values["residual_2"], inputs["labels"], inputs["weights"])
+    for value in values.values():
+        value.retain_grad()
+    values["loss"].backward()
+    everything = {**leaves, **{name: value for name, value in values.items() if name != "loss"}}
+    grads = {name: value.grad for name, value in everything.items() if value.grad is not None}
+    values = {name: value.detach() for name, value in values.items()}
+    return {
+        **_named("forward", values),
+        **_named("grad", grads),
+        **_fused(parts, values, grads),
+        **_padded(parts, values, grads),
+        **_causality(config, parts, leaves, values),
+        **_first(grads),
+    }
+
+
+def _fused(parts: Parts, values: Tensors, grads: Tensors) -> Items:
+    """The same attention as one operation, under the same gradient from above."""
+    q, k, v = (operand.detach().requires_grad_() for operand in operands(values))
+    heads = parts.attention(q, k, v)
+    heads.backward(grads["heads"])
+    return {"fused/heads": heads, **_gradients("fused", q=q, k=k, v=v)}
+
+
+def _padded(parts: Parts, values: Tensors, grads: Tensors) -> Items:
+    """The first key is padding, so the first query sees nothing."""
+    q, k, v = (operand.detach().requires_grad_() for operand in operands(values))
+    visible = parts.causal(k.shape[-2]) & (torch.arange(k.shape[-2]) > 0)
+    scores = parts.scores(q, k)
+    probs = parts.softmax(scores, visible)
+    heads = parts.mix(probs, v)
+    scores.retain_grad()
+    heads.backward(grads["heads"])
+    return {"padded/probs": probs, "padded/heads": heads, **_gradients("padded", scores=scores, q=q, k=k, v=v)}
+
+
+def _causality(config: Config, parts: Parts, leaves: Tensors, values: Tensors) -> Items:
+    """The same layer once more, with another last position."""
+    with torch.no_grad():
+        changed = leaves["x"].clone()
+        changed[:, -1] += 1.0
+        after = layer(config, parts, leaves, changed)["residual_2"]
+    before = values["residual_2"]
+    return {
+        "causality/before": before[:, :-1],
+        "causality/after": after[:, :-1],
+        "causality/last_changes": bool((after[:, -1] != before[:, -1]).any()),
+    }
+
+
+def _first(grads: Tensors) -> Items:
+    """What reaches the first position, which has no target."""
+    first = {name: grad[:, 0] if name == "x" else grad[:, :, 0] for name, grad in grads.items() if name in "xqkv"}
+    return {
+        "first/grad/logits": grads["logits"][:, 0],
+        **{f"first/reached/{name}": bool(grad.any()) for name, grad in first.items()},
+    }
+
+
+def train(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items:
+    """All AdamW steps without interruption; leaves a checkpoint on the way and one at the end. One SGD step beside it."""
+    state = start(config, inputs)
+    steps = []
+    for step in descend(config, parts, state, whole(inputs)):
+        steps.append(step)
+        if state["done"] == config.checkpoint_after:
+            parts.save(state, place.checkpoints / "halfway.pt")
+    parts.save(state, place.checkpoints / "final.pt")
+    return {
+        **stacked("train", steps),
+        **stacked("uninterrupted", steps[config.checkpoint_after :]),
+        **flat("final", state),
+        **_sgd_step(config, parts, inputs, steps[0]),
+    }
+
+
+def resume(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items:
+    """A new process takes the steps after the checkpoint, and reads what the uninterrupted one left at the end."""
+    state = parts.load(place.checkpoints / "halfway.pt")
+    steps = list(descend(config, parts, state, whole(inputs)))
+    return {**stacked("resume", steps), **flat("reloaded", parts.load(place.checkpoints / "final.pt"))}
+
+
+def stochastic(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items:
+    """Dropout and shuffled batches, without interruption; leaves a checkpoint on the way."""
+    torch.default_generator.manual_seed(config.torch_seed)
+    state = start(config, inputs)
+    steps = []
+    for step in _stochastic_steps(config, inputs, parts, state):
+        steps.append(step)
+        if state["done"] == config.checkpoint_after:
+            parts.save(state, place.checkpoints / "stochastic.pt")
+    return stacked("stochastic/uninterrupted", steps[config.checkpoint_after :])
+
+
+def stochastic_resumed(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items:
+    """A new process continues with torch's random state and the position in the data that the checkpoint holds."""
+    state = parts.load(place.checkpoints / "stochastic.pt")
+    torch.set_rng_state(state["rng"])
+    return stacked("stochastic/resumed", list(_stochastic_steps(config, inputs, parts, state)))
+
+
+STAGES = {
+    "pass": one_pass,
+    "train": train,
+    "resume": resume,
+    "stochastic/uninterrupted": stochastic,
+    "stochastic/resumed": stochastic_resumed,
+}
+
+
+def _stochastic_steps(config: Config, inputs: Tensors, parts: Parts, state: State) -> Iterator[Tensors]:
+    """Each step's batch (which sequences), loss and parameters."""
+
+    def drop(gated: Tensor) -> Tensor:
+        return parts.dropout(gated, config.dropout)
+
+    for step in descend(config, parts, state, shuffled(config, parts, inputs), drop):
+        batch = state["order"][state["position"] - config.batch : state["position"]]
+        yield {"batch": batch, **{name: value for name, value in step.items() if name.startswith(("loss", "param"))}}
+
+
+def _sgd_step(config: Config, parts: Parts, inputs: Tensors, first: Tensors) -> Items:
+    """Adam hides a constant factor in the gradient; this step does not."""
+    found: Items = {}
+    for name in PARAMETERS:
+        if f"grad/{name}" in first:
+            found[f"sgd/param/{name}"] = inputs[name].clone()
+            parts.sgd(found[f"sgd/param/{name}"], first[f"grad/{name}"], config.sgd_lr)
+    return found
+
+
+def _gradients(prefix: str, **leaves: Tensor) -> Items:
+    """An absent gradient is an absent item, never zeros."""
+    return {f"{prefix}/grad/{name}": leaf.grad for name, leaf in leaves.items() if leaf.grad is not None}
+
+
+def _named(prefix: str, tensors: Tensors) -> Items:
+    return {f"{prefix}/{name}": tensor for name, tensor in tensors.items()}

@@ -1,0 +1,58 @@
+"""Stage `wrong`: three mistakes made on purpose, so that a report shows how large each is."""
+# ruff: noqa: ARG001, D103 (every stage takes the same four arguments; a faulty part has its part's signature)
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812 (its usual name)
+from torch import Tensor
+
+from labs.core.place import Place
+from labs.packing import torch_parts as right
+from labs.packing.config import Config
+from labs.packing.parts import Parts
+from labs.packing.torch_model import Pass, Rows, Tensors, counted, documents, forward, packed
+
+Items = dict[str, Any]
+
+
+def mask_leak(segments: Tensor) -> Tensor:
+    return torch.ones(len(segments), segments.shape[1], segments.shape[1], dtype=torch.bool).tril()
+
+
+def positions_continue(segments: Tensor) -> Tensor:
+    place = torch.arange(segments.shape[1]).expand_as(segments)
+    return place.masked_fill(segments == right.PADDING, 0)
+
+
+def shift_again(targets: Tensor) -> Tensor:
+    return F.pad(targets[:, 1:], (0, 1), value=right.IGNORE)
+
+
+def wrong(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items:
+    """Cross-sample visibility, positions that run on, a label shifted twice; nothing else is different."""
+    leak, leaking, leak_loss = _packed(config, inputs, replace(parts, mask=mask_leak))
+    onward, moved, onward_loss = _packed(config, inputs, replace(parts, positions=positions_continue))
+    docs = documents(config, inputs, parts, config.truncation)
+    rows = packed(config, docs, parts)
+    twice = rows._replace(targets=shift_again(rows.targets))
+    count = counted(twice, parts)
+    return {
+        "wrong/leak/mask": leak.mask[0],
+        "wrong/leak/logits": leaking.logits[0],
+        "wrong/leak/loss": leak_loss,
+        "wrong/double_shift/targets": twice.targets[0],
+        "wrong/double_shift/count": count,
+        "wrong/double_shift/loss": parts.mean(forward(config, inputs, twice, parts).losses.sum(), count),
+        "wrong/positions_continue/positions": onward.positions[0],
+        "wrong/positions_continue/q": moved.q[0].transpose(0, 1),
+        "wrong/positions_continue/k": moved.k[0].transpose(0, 1),
+        "wrong/positions_continue/loss": onward_loss,
+    }
+
+
+def _packed(config: Config, inputs: Tensors, parts: Parts) -> tuple[Rows, Pass, Tensor]:
+    rows = packed(config, documents(config, inputs, parts, config.truncation), parts)
+    run = forward(config, inputs, rows, parts)
+    return rows, run, parts.mean(run.losses.sum(), counted(rows, parts))
