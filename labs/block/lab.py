@@ -57,19 +57,19 @@ ITEMS = {
     "train/loss": "L before each AdamW step, [steps]",
     "train/grad/*": "gradients of each step, [steps,...]",
     "train/param/*": "parameters after each step",
-    "train/exp_avg/*": "m after each step",
-    "train/exp_avg_sq/*": "v after each step",
+    "train/exp_avg": "m after each step, flat: all parameters in the order of their names",
+    "train/exp_avg_sq": "v after each step, flat",
     "train/step": "updates counted, [steps, parameters]",
-    "resume/*": "the steps after the checkpoint, taken by a new process: the bits of uninterrupted/*",
+    "resume/*": "the steps after the checkpoint, taken by a new process: the bits of uninterrupted/*; grad is flat",
     "uninterrupted/*": "the same steps of the run that was not stopped",
-    "final/*": "the state when training ends, flat, parameters in the order of their names",
+    "final/*": "the state when training ends, flat",
     "reloaded/*": "the checkpoint written then, read by a new process: the same bits",
     "stochastic/uninterrupted/*": "after checkpoint_after steps with dropout and shuffled batches",
     "stochastic/resumed/*": "taken by a new process from random state and data position: the same bits",
 }
 
 SEE_ONE = 2  # positions with which a query sees at most one key when the first is hidden
-QUANTITIES = ("grad", "param", "exp_avg", "exp_avg_sq")
+DRAWN = ("batch", "loss", "param")  # of the stochastic run
 
 
 def rules(config: Config) -> tuple[Rule, ...]:
@@ -82,12 +82,11 @@ def rules(config: Config) -> tuple[Rule, ...]:
 
 
 def _training_rules() -> tuple[Rule, ...]:
-    steps = ["loss", "step", *(f"{quantity}/{name}" for quantity in QUANTITIES for name in PARAMETERS)]
-    drawn = ["batch", "loss", *(f"param/{name}" for name in PARAMETERS)]
+    resumed = ("loss", "step", "grad", "exp_avg", "exp_avg_sq", *(f"param/{name}" for name in PARAMETERS))
     return (
-        *(identical(f"resume/{name}", f"uninterrupted/{name}") for name in steps),
+        *(identical(f"resume/{name}", f"uninterrupted/{name}") for name in resumed),
         *(identical(f"reloaded/{kind}", f"final/{kind}") for kind in ("param", "exp_avg", "exp_avg_sq", "step")),
-        *(identical(f"stochastic/resumed/{name}", f"stochastic/uninterrupted/{name}") for name in drawn),
+        *(identical(f"stochastic/resumed/{name}", f"stochastic/uninterrupted/{name}") for name in DRAWN),
     )
 
 

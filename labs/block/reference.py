@@ -80,14 +80,14 @@ def _sgd(config: Config, inputs: Arrays, grads: Arrays) -> Arrays:
 def _training(config: Config, inputs: Arrays) -> Arrays:
     """AdamW on the whole batch, all steps; and the steps after the checkpoint once more, as resumed training has them.
 
-    Each quantity is stacked over the steps: [steps, …].
+    Each quantity is stacked over the steps, [steps, …]; flat means all parameters in one row, in the order of names.
     """
     steps = list(_descend(config, inputs))
     stacked = {name: np.stack([step[name] for step in steps]) for name in steps[0]}
     resumed = {name: stack[config.checkpoint_after :] for name, stack in stacked.items()}
     return {
-        **{f"train/{name}": stack for name, stack in stacked.items()},
-        **{f"resume/{name}": stack for name, stack in resumed.items()},
+        **{f"train/{name}": stack for name, stack in stacked.items() if name != "grad"},
+        **{f"resume/{name}": stack for name, stack in resumed.items() if not name.startswith("grad/")},
     }
 
 
@@ -103,11 +103,16 @@ def _descend(config: Config, inputs: Arrays) -> Iterator[Arrays]:
         yield {
             "loss": values["loss"],
             "step": np.array([states[name].step for name in PARAMETERS]),
+            "grad": _flat(grads),
             **{f"grad/{name}": grads[name] for name in PARAMETERS},
             **{f"param/{name}": parameter for name, parameter in parameters.items()},
-            **{f"exp_avg/{name}": state.exp_avg for name, state in states.items()},
-            **{f"exp_avg_sq/{name}": state.exp_avg_sq for name, state in states.items()},
+            "exp_avg": _flat({name: state.exp_avg for name, state in states.items()}),
+            "exp_avg_sq": _flat({name: state.exp_avg_sq for name, state in states.items()}),
         }
+
+
+def _flat(arrays: Arrays) -> Array:
+    return np.concatenate([arrays[name].ravel() for name in sorted(PARAMETERS)])
 
 
 def _update(config: Config, p: Array, g: Array, state: adamw.State) -> tuple[Array, adamw.State]:

@@ -43,7 +43,7 @@ def _fused(parts: Parts, values: Tensors, grads: Tensors) -> Items:
     """The same attention as one operation, under the same gradient from above."""
     q, k, v = (operand.detach().requires_grad_() for operand in operands(values))
     heads = parts.attention(q, k, v)
-    heads.backward(grads["heads"])
+    _backward(heads, grads["heads"])
     return {"fused/heads": heads, **_gradients("fused", q=q, k=k, v=v)}
 
 
@@ -55,7 +55,7 @@ def _padded(parts: Parts, values: Tensors, grads: Tensors) -> Items:
     probs = parts.softmax(scores, visible)
     heads = parts.mix(probs, v)
     scores.retain_grad()
-    heads.backward(grads["heads"])
+    _backward(heads, grads["heads"])
     return {"padded/probs": probs, "padded/heads": heads, **_gradients("padded", scores=scores, q=q, k=k, v=v)}
 
 
@@ -92,9 +92,9 @@ def train(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items:
             parts.save(state, place.checkpoints / "halfway.pt")
     parts.save(state, place.checkpoints / "final.pt")
     return {
-        **stacked("train", steps),
-        **stacked("uninterrupted", steps[config.checkpoint_after :]),
-        **flat("final", state),
+        **stacked("train", [_without(step, "grad") for step in steps]),
+        **stacked("uninterrupted", [_without(step, "grad/") for step in steps[config.checkpoint_after :]]),
+        **_whole("final", state),
         **_sgd_step(config, parts, inputs, steps[0]),
     }
 
@@ -103,7 +103,10 @@ def resume(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items
     """A new process takes the steps after the checkpoint, and reads what the uninterrupted one left at the end."""
     state = parts.load(place.checkpoints / "halfway.pt")
     steps = list(descend(config, parts, state, whole(inputs)))
-    return {**stacked("resume", steps), **flat("reloaded", parts.load(place.checkpoints / "final.pt"))}
+    return {
+        **stacked("resume", [_without(step, "grad/") for step in steps]),
+        **_whole("reloaded", parts.load(place.checkpoints / "final.pt")),
+    }
 
 
 def stochastic(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items:
@@ -135,14 +138,24 @@ STAGES = {
 
 
 def _stochastic_steps(config: Config, inputs: Tensors, parts: Parts, state: State) -> Iterator[Tensors]:
-    """Each step's batch (which sequences), loss and parameters."""
+    """Each step's batch (which sequences), its loss and the parameters after it."""
 
     def drop(gated: Tensor) -> Tensor:
         return parts.dropout(gated, config.dropout)
 
     for step in descend(config, parts, state, shuffled(config, parts, inputs), drop):
         batch = state["order"][state["position"] - config.batch : state["position"]]
-        yield {"batch": batch, **{name: value for name, value in step.items() if name.startswith(("loss", "param"))}}
+        yield {"batch": batch, "loss": step["loss"], "param": flat(state["param"])}
+
+
+def _whole(prefix: str, state: State) -> Items:
+    """A state as one row a kind."""
+    return {f"{prefix}/{kind}": flat(state[kind]) for kind in ("param", "exp_avg", "exp_avg_sq", "step")}
+
+
+def _without(step: Tensors, name: str) -> Tensors:
+    """A step's items but for the one of this name, or for all below it when the name ends with a slash."""
+    return {n: value for n, value in step.items() if not (n.startswith(name) if name.endswith("/") else n == name)}
 
 
 def _sgd_step(config: Config, parts: Parts, inputs: Tensors, first: Tensors) -> Items:
@@ -153,6 +166,11 @@ def _sgd_step(config: Config, parts: Parts, inputs: Tensors, first: Tensors) -> 
             found[f"sgd/param/{name}"] = inputs[name].clone()
             parts.sgd(found[f"sgd/param/{name}"], first[f"grad/{name}"], config.sgd_lr)
     return found
+
+
+def _backward(value: Tensor, upstream: Tensor) -> None:
+    """From a given gradient of `value`. value.backward(upstream) would import the whole of sympy, a second."""
+    (value * upstream).sum().backward()
 
 
 def _gradients(prefix: str, **leaves: Tensor) -> Items:

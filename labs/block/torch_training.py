@@ -50,7 +50,12 @@ def descend(
         _update(config, parts, state, grads)
         state["done"] += 1
         state["rng"] = torch.get_rng_state()
-        yield {"loss": loss.detach(), **_named("grad", grads), **_reached(state)}
+        yield {
+            "loss": loss.detach(),
+            "grad": flat(grads),
+            **{f"grad/{name}": grad for name, grad in grads.items()},
+            **_reached(state),
+        }
 
 
 def whole(inputs: Tensors) -> Callable[[State], Batch]:
@@ -75,17 +80,13 @@ def shuffled(config: Config, parts: Parts, inputs: Tensors) -> Callable[[State],
 
 def stacked(prefix: str, steps: list[Items]) -> Items:
     """Each quantity on a leading step axis; one that a step lacks is absent."""
-    whole_ones = [name for name in steps[0] if all(name in step for step in steps)]
-    return {f"{prefix}/{name}": torch.stack([step[name] for step in steps]) for name in whole_ones}
+    present = [name for name in steps[0] if all(name in step for step in steps)]
+    return {f"{prefix}/{name}": torch.stack([step[name] for step in steps]) for name in present}
 
 
-def flat(prefix: str, state: State) -> Items:
-    """A state as one vector a kind, in the order of the names."""
-    kinds = ("param", "exp_avg", "exp_avg_sq", "step")
-    return {
-        f"{prefix}/{kind}": torch.cat([state[kind][name].detach().flatten() for name in sorted(state[kind])])
-        for kind in kinds
-    }
+def flat(tensors: Tensors) -> Tensor:
+    """All of them in one row, in the order of their names; a copy."""
+    return torch.cat([tensors[name].detach().flatten() for name in sorted(tensors)])
 
 
 def _update(config: Config, parts: Parts, state: State, grads: Tensors) -> None:
@@ -108,13 +109,9 @@ def _update(config: Config, parts: Parts, state: State, grads: Tensors) -> None:
 
 def _reached(state: State) -> Items:
     """Copies, because the next step writes into the state."""
-    step = torch.stack([state["step"][name] for name in PARAMETERS]).long()
-    copies = {
-        kind: {name: value.detach().clone() for name, value in state[kind].items()}
-        for kind in ("param", "exp_avg", "exp_avg_sq")
+    return {
+        "step": torch.stack([state["step"][name] for name in PARAMETERS]).long(),
+        **{f"param/{name}": value.clone() for name, value in state["param"].items()},
+        "exp_avg": flat(state["exp_avg"]),
+        "exp_avg_sq": flat(state["exp_avg_sq"]),
     }
-    return {"step": step, **{f"{kind}/{name}": value for kind, named in copies.items() for name, value in named.items()}}
-
-
-def _named(prefix: str, tensors: Tensors) -> Items:
-    return {f"{prefix}/{name}": tensor for name, tensor in tensors.items()}

@@ -8,7 +8,7 @@ import numpy as np
 from labs.contrastive.config import Config
 from labs.contrastive.controls import CONTROLS
 from labs.contrastive.inputs import inputs
-from labs.contrastive.reference import PARAMETERS, labels, reference, shares_of, tower, weight
+from labs.contrastive.reference import PARAMETERS, labels, reference, rows_of, tower, weight
 from labs.core.lab import Array, Arrays, Lab, Rule, Stage, Witness, identical, zero
 from labs.kernels import infonce
 
@@ -47,17 +47,17 @@ ITEMS = {
     "rank*/gather/framework/*": "the same by the framework's own gather; even shares only",
     "rank*/*global/loss": "L",
     "rank*/*local/loss": "l_r",
-    "rank*/cached/*/loss": "l_r",
+    "rank*/cached/loss": "l_r; all of cached/ has a leading axis of micro-batch sizes, all rows last",
     "rank*/alone/loss": "0: no negatives",
-    "rank*/*l/grad/features_[ab]": "gradient of this rank's features f_r",
-    "rank*/*l/grad/w_[ab]": "gradient of the encoders on this rank, before averaging",
-    "rank*/*l/grad/log_scale": "gradient of the log-temperature on this rank, before averaging",
+    "rank*/*al/grad/features_[ab]": "gradient of this rank's features f_r",
+    "rank*/*al/grad/w_[ab]": "gradient of the encoders on this rank, before averaging",
+    "rank*/*al/grad/log_scale": "gradient of the log-temperature on this rank, before averaging",
     "rank*/alone/grad/*": "0",
-    "rank*/*l/averaged/*": "after averaging by DistributedDataParallel: dL where the route is right",
+    "rank*/*al/averaged/*": "after averaging by DistributedDataParallel: dL where the route is right",
     "rank*/alone/averaged/*": "0",
     "rank*/*/updated/*": "p - lr times the averaged gradient: the same bits on every rank",
-    "rank*/cached/[0-9]*/grad/*": "as local, through micro-batches of so many pairs",
-    "rank*/cached/[0-9]*/averaged/*": "dL",
+    "rank*/cached/grad/*": "as local, through micro-batches",
+    "rank*/cached/averaged/*": "dL",
     "rank*/detached_global/encoder_share": "<averaged, dL>/<dL, dL> over both encoders: 1/W",
     "rank*/detached_global/temperature_share": "averaged/dL of the log-temperature: 1",
     "rank*/detached_local/cosine": "of the averaged encoder gradients with dL; 1 with one rank only",
@@ -65,16 +65,12 @@ ITEMS = {
     "checkpoint/*": "parameters of rank 0's global update, loaded in a new process: the same bits",
 }
 
+ROUTES = ("global", "local", "detached_global", "detached_local", "alone", "cached")
+
 FACTS = {
     "gather/framework_used": "torch.distributed.nn.functional.all_gather stood beside our own gather",
     "gather/framework_deprecated": "torch marks torch.distributed.nn.functional.all_gather as deprecated",
 }
-
-
-def routes_of(config: Config) -> tuple[str, ...]:
-    """Every way from a rank's rows to its gradients."""
-    sizes = (*config.micro_batches, "all")
-    return ("global", "local", "detached_global", "detached_local", "alone", *(f"cached/{size}" for size in sizes))
 
 
 def rules(config: Config) -> tuple[Rule, ...]:
@@ -88,7 +84,7 @@ def rules(config: Config) -> tuple[Rule, ...]:
         *(
             identical(f"rank{rank}/{route}/updated/{name}", f"rank0/{route}/updated/{name}")
             for rank in ranks[1:]
-            for route in routes_of(config)
+            for route in ROUTES
             for name in PARAMETERS
         ),
         *(identical(f"checkpoint/{name}", f"rank0/global/updated/{name}") for name in PARAMETERS),
@@ -103,19 +99,18 @@ def _batch_loss(f_a: Array, f_b: Array, log_scale: Array) -> Any:
     return infonce.forward(f_a, f_b, f_a, f_b, log_scale, np.arange(len(f_a)))[0]
 
 
-def _losses(config: Config, held: Arrays, f_a: Array, f_b: Array, log_scale: Array, kind: str) -> list[Any]:
-    """What each rank sends backward."""
+def _loss(config: Config, held: Arrays, f_a: Array, f_b: Array, log_scale: Array, kind: str, rank: int) -> Any:
+    """What a rank sends backward."""
     if kind == "global":
-        return [_batch_loss(f_a, f_b, log_scale)] * config.world_size
-    return [
-        weight(config, held, rows) * infonce.forward(f_a[rows], f_b[rows], f_a, f_b, log_scale, labels(rows))[0]
-        for rows in shares_of(config)
-    ]
+        return _batch_loss(f_a, f_b, log_scale)
+    rows = rows_of(config)[rank]
+    loss, _ = infonce.forward(f_a[rows], f_b[rows], f_a, f_b, log_scale, labels(rows))
+    return weight(config, held, rows) * loss
 
 
 def _moved(config: Config, arrays: Arrays, held: Arrays, rank: int) -> tuple[Array, Array]:
     """Features of which only one rank's rows move with the parameters."""
-    rows = shares_of(config)[rank]
+    rows = rows_of(config)[rank]
     own = (np.arange(config.batch) >= rows.start) & (np.arange(config.batch) < rows.stop)
     (a, b), (still_a, still_b) = _features(arrays), _features(held)
     return np.where(own[:, None], a, still_a), np.where(own[:, None], b, still_b)
@@ -135,9 +130,9 @@ def _handed(kind: str, remote: bool) -> Loss:
 
     def loss(config: Config, arrays: Arrays, held: Arrays) -> Any:
         f_a, f_b = _moved(config, arrays, held, 0)
-        own = _losses(config, held, f_a, f_b, arrays["log_scale"], kind)[0]
-        others = _losses(config, held, f_a, f_b, held["log_scale"], kind)[1:]
-        return own + sum(others) if remote else own
+        own = _loss(config, held, f_a, f_b, arrays["log_scale"], kind, 0)
+        others = range(1, config.world_size) if remote else ()
+        return own + sum(_loss(config, held, f_a, f_b, held["log_scale"], kind, rank) for rank in others)
 
     return loss
 
@@ -146,10 +141,8 @@ def _averaged(kind: str) -> Loss:
     """The mean over ranks of losses in which every rank's own features move and no other's."""
 
     def loss(config: Config, arrays: Arrays, held: Arrays) -> Any:
-        each = [
-            _losses(config, held, *_moved(config, arrays, held, rank), arrays["log_scale"], kind)[rank]
-            for rank in range(config.world_size)
-        ]
+        moved = [_moved(config, arrays, held, rank) for rank in range(config.world_size)]
+        each = [_loss(config, held, *pair, arrays["log_scale"], kind, rank) for rank, pair in enumerate(moved)]
         return sum(each) / config.world_size
 
     return loss
@@ -173,7 +166,6 @@ WITNESSES = (
 
 
 SHARED = ("counts", "labels", "weight", "features_[ab]", "gathered/*", "gather/*")
-ROUTES = ("global", "local", "detached_*", "alone", "cached/*")
 
 
 def _ranks(config: Config) -> int:

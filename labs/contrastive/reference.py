@@ -1,7 +1,7 @@
 """The reference: every item of the lab from one global batch and hand-derived formulas, in its inputs' precision.
 
-A rank's gradients are the global ones restricted to its rows, times what the route makes of them. Only the local losses
-and the routes that lose remote gradients need a computation of their own.
+A rank's gradients are the global ones restricted to its rows, times what the route makes of them. Only local losses
+whose remote gradients are lost need a computation of their own.
 """
 
 from typing import Any, NamedTuple
@@ -36,19 +36,23 @@ class Share(NamedTuple):
 Route = list[Share]  # one a rank
 
 
+class Known(NamedTuple):
+    """What the items of all ranks are made of."""
+
+    towers: tuple[Tower, Tower]
+    rows: list[slice]  # of each rank
+    whole: Share
+    routes: dict[str, Route]
+    averaged: dict[str, Arrays]  # gradients of the parameters, by route
+
+
 def reference(config: Config, inputs: Arrays) -> Arrays:
     """Every item of the lab, `{name: array}`."""
-    towers = tower(inputs["x_a"], inputs["w_a"]), tower(inputs["x_b"], inputs["w_b"])
-    whole, local = global_batch(inputs, towers), local_shares(config, inputs, towers)
-    right = _gradients(inputs, towers, whole, slice(None))
-    items = _whole_items(inputs, towers, whole, right)
-    found = {name: route(config, whole, local) for name, route in ROUTES.items()}
-    found |= {f"cached/{size}": found["local"] for size in (*config.micro_batches, "all")}
+    known = _known(config, inputs)
+    items = _whole_items(inputs, known)
     for rank in range(config.world_size):
-        items |= _of(rank, _gather_items(config, inputs, towers, rank))
-        for name, shares in found.items():
-            items |= _of(rank, _route_items(config, inputs, towers, name, shares, right, rank))
-        items |= _of(rank, _comparisons(config, inputs, towers, found, right))
+        for section in (_gather_items, _route_items, _cached_items, _comparisons):
+            items |= {f"rank{rank}/{name}": value for name, value in section(config, inputs, known, rank).items()}
     return {name: np.asarray(value) for name, value in items.items()}
 
 
@@ -59,12 +63,12 @@ def tower(x: Array, w: Array) -> Tower:
     return Tower(features, projection, unit)
 
 
-def shares_of(config: Config) -> list[slice]:
-    """The rows of the batch that each rank has."""
+def rows_of(config: Config) -> list[slice]:
+    """The rows of the batch that each rank has: as stated, or as even as can be."""
     n, w = config.batch, config.world_size
     counts = config.shares or [(n + w - 1 - rank) // w for rank in range(w)]
-    ends = np.cumsum(counts)
-    return [slice(int(end) - count, int(end)) for end, count in zip(ends, counts, strict=True)]
+    ends = [int(end) for end in np.cumsum(counts)]
+    return [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
 
 
 def weight(config: Config, inputs: Arrays, rows: slice) -> Any:
@@ -77,7 +81,16 @@ def labels(rows: slice) -> Array:
     return np.arange(rows.start, rows.stop)
 
 
-def global_batch(inputs: Arrays, towers: tuple[Tower, Tower]) -> Share:
+def _known(config: Config, inputs: Arrays) -> Known:
+    towers = tower(inputs["x_a"], inputs["w_a"]), tower(inputs["x_b"], inputs["w_b"])
+    rows, whole = rows_of(config), _global_batch(inputs, towers)
+    routes = _routes(rows, whole, _local_shares(config, inputs, towers, rows))
+    averaged = {name: _averaged(towers, route, rows) for name, route in routes.items()}
+    right = _gradients(towers, whole, slice(None))
+    return Known(towers, rows, whole, routes, {**averaged, "global": right, "local": right})
+
+
+def _global_batch(inputs: Arrays, towers: tuple[Tower, Tower]) -> Share:
     """One process, all rows: a feature is a query and a key, so its gradient has two parts."""
     f_a, f_b = (t.features for t in towers)
     loss, saved = infonce.forward(f_a, f_b, f_a, f_b, inputs["log_scale"], np.arange(len(f_a)))
@@ -85,62 +98,39 @@ def global_batch(inputs: Arrays, towers: tuple[Tower, Tower]) -> Share:
     return Share(loss, g.dx + g.dkeys_x, g.dy + g.dkeys_y, g.dlog_scale)
 
 
-def local_shares(config: Config, inputs: Arrays, towers: tuple[Tower, Tower]) -> Route:
+def _local_shares(config: Config, inputs: Arrays, towers: tuple[Tower, Tower], every: list[slice]) -> Route:
     """Each rank's rows against all keys; only the own keys get gradients, the others are constants."""
     f_a, f_b = (t.features for t in towers)
     shares = []
-    for rows in shares_of(config):
+    for rows in every:
         loss, saved = infonce.forward(f_a[rows], f_b[rows], f_a, f_b, inputs["log_scale"], labels(rows))
         g = infonce.backward(weight(config, inputs, rows), saved)
         shares.append(Share(loss, g.dx + g.dkeys_x[rows], g.dy + g.dkeys_y[rows], g.dlog_scale))
     return shares
 
 
-def _global(config: Config, whole: Share, local: Route) -> Route:
-    """W equal losses, whose gradients at a rank's features add up; the averaging divides by W again."""
-    w = config.world_size
-    return [whole._replace(df_a=w * whole.df_a[r], df_b=w * whole.df_b[r]) for r in shares_of(config)]
+def _routes(every: list[slice], whole: Share, local: Route) -> dict[str, Route]:
+    """What arrives at each rank's features and temperature.
 
-
-def _local(config: Config, whole: Share, local: Route) -> Route:
-    """The weighted losses add up to W times the global one."""
-    summed = _global(config, whole, local)
-    return [share._replace(df_a=sum_.df_a, df_b=sum_.df_b) for share, sum_ in zip(local, summed, strict=True)]
-
-
-def _detached_global(config: Config, whole: Share, local: Route) -> Route:
-    """Only the rank's own copy of the global loss reaches its features; the averaging still divides by W."""
-    return [whole._replace(df_a=whole.df_a[r], df_b=whole.df_b[r]) for r in shares_of(config)]
-
-
-def _detached_local(config: Config, whole: Share, local: Route) -> Route:
-    """Of what the other ranks' rows say about a rank's keys, nothing arrives."""
-    return local
-
-
-def _alone(config: Config, whole: Share, local: Route) -> Route:
-    """A softmax over one key is 1 whatever the features: no loss, no gradient."""
-    return [Share(*(np.zeros_like(array) for array in share)) for share in local]
-
-
-ROUTES = {
-    "global": _global,
-    "local": _local,
-    "detached_global": _detached_global,
-    "detached_local": _detached_local,
-    "alone": _alone,
-}
-WRONG = ("detached_global", "detached_local", "alone")
-
-
-def _gradients(inputs: Arrays, towers: tuple[Tower, Tower], share: Share, rows: slice) -> Arrays:
-    """Gradients of the parameters from the gradients of the features of some rows."""
-    a, b = towers
+    With remote gradients the W (weighted) losses add up to W times the global one. Without them a global loss reaches
+    the own rows once, and of what other ranks' rows say about the own keys of a local loss nothing arrives. A softmax
+    over a single key is 1 whatever the features: no loss, no gradient.
+    """
+    once = [whole._replace(df_a=whole.df_a[rows], df_b=whole.df_b[rows]) for rows in every]
+    summed = [s._replace(df_a=len(every) * s.df_a, df_b=len(every) * s.df_b) for s in once]
     return {
-        "w_a": _weight_gradient(share.df_a, a, rows),
-        "w_b": _weight_gradient(share.df_b, b, rows),
-        "log_scale": share.dlog_scale,
+        "global": summed,
+        "local": [s._replace(df_a=r.df_a, df_b=r.df_b) for s, r in zip(local, summed, strict=True)],
+        "detached_global": once,
+        "detached_local": local,
+        "alone": [Share(*(np.zeros_like(array) for array in share)) for share in local],
     }
+
+
+def _gradients(towers: tuple[Tower, Tower], share: Share, rows: slice) -> Arrays:
+    """Gradients of the parameters from the gradients of the features of some rows."""
+    a, b = (_weight_gradient(df, t, rows) for df, t in zip((share.df_a, share.df_b), towers, strict=True))
+    return {"w_a": a, "w_b": b, "log_scale": share.dlog_scale}
 
 
 def _weight_gradient(df: Array, encoder: Tower, rows: slice) -> Array:
@@ -150,30 +140,29 @@ def _weight_gradient(df: Array, encoder: Tower, rows: slice) -> Array:
     return linear.backward(dz, linear.Saved(x[rows], w)).dw
 
 
-def _averaged(config: Config, inputs: Arrays, towers: tuple[Tower, Tower], shares: Route) -> Arrays:
+def _averaged(towers: tuple[Tower, Tower], route: Route, every: list[slice]) -> Arrays:
     """The mean over ranks of their gradients."""
-    each = [_gradients(inputs, towers, share, rows) for share, rows in zip(shares, shares_of(config), strict=True)]
-    return {name: np.sum([g[name] for g in each], axis=0) / config.world_size for name in PARAMETERS}
+    each = [_gradients(towers, share, rows) for share, rows in zip(route, every, strict=True)]
+    return {name: np.sum([g[name] for g in each], axis=0) / len(every) for name in PARAMETERS}
 
 
-def _whole_items(inputs: Arrays, towers: tuple[Tower, Tower], whole: Share, right: Arrays) -> Arrays:
+def _whole_items(inputs: Arrays, known: Known) -> Arrays:
     return {
-        "whole/features_a": towers[0].features,
-        "whole/features_b": towers[1].features,
+        "whole/features_a": known.towers[0].features,
+        "whole/features_b": known.towers[1].features,
         "whole/logit_scale": np.exp(inputs["log_scale"]),
-        "whole/loss": whole.loss,
-        "whole/grad/features_a": whole.df_a,
-        "whole/grad/features_b": whole.df_b,
-        **{f"whole/grad/{name}": gradient for name, gradient in right.items()},
+        "whole/loss": known.whole.loss,
+        "whole/grad/features_a": known.whole.df_a,
+        "whole/grad/features_b": known.whole.df_b,
+        **{f"whole/grad/{name}": gradient for name, gradient in known.averaged["global"].items()},
     }
 
 
-def _gather_items(config: Config, inputs: Arrays, towers: tuple[Tower, Tower], rank: int) -> Arrays:
+def _gather_items(config: Config, inputs: Arrays, known: Known, rank: int) -> Arrays:
     """What a rank knows of the others; rank q's loss is c_q <upstream, all rows>, so the sum of the c_q comes back."""
-    f_a, f_b = (t.features for t in towers)
-    c, upstream = inputs["rank_weights"], inputs["upstream"]
-    every, rows = shares_of(config), shares_of(config)[rank]
-    counts = np.array([r.stop - r.start for r in every])
+    f_a, f_b = (t.features for t in known.towers)
+    c, upstream, rows = inputs["rank_weights"], inputs["upstream"], known.rows[rank]
+    counts = np.array([r.stop - r.start for r in known.rows])
     weighted = {"loss": c[rank] * np.sum(upstream * f_a), "grad": np.sum(c) * upstream[rows]}
     gathers = ("own", "framework") if len(set(counts)) == 1 else ("own",)
     return {
@@ -189,42 +178,46 @@ def _gather_items(config: Config, inputs: Arrays, towers: tuple[Tower, Tower], r
     }
 
 
-def _route_items(
-    config: Config, inputs: Arrays, towers: tuple[Tower, Tower], name: str, shares: Route, right: Arrays, rank: int
-) -> Arrays:
-    """Where a route is right, its average is the global batch's gradient itself."""
-    share = shares[rank]
-    averaged = _averaged(config, inputs, towers, shares) if name in WRONG else right
-    gradients = _gradients(inputs, towers, share, shares_of(config)[rank])
+def _route_items(config: Config, inputs: Arrays, known: Known, rank: int) -> Arrays:
+    routes = known.routes
+    found = {name: _pass_items(config, inputs, known, name, rank) for name in routes}
+    return {f"{name}/{item}": value for name, items in found.items() for item, value in items.items()}
+
+
+def _pass_items(config: Config, inputs: Arrays, known: Known, route: str, rank: int) -> Arrays:
+    share, averaged = known.routes[route][rank], known.averaged[route]
+    gradients = _gradients(known.towers, share, known.rows[rank])
     return {
-        f"{name}/loss": share.loss,
-        f"{name}/grad/features_a": share.df_a,
-        f"{name}/grad/features_b": share.df_b,
-        **{f"{name}/grad/{parameter}": gradient for parameter, gradient in gradients.items()},
-        **{f"{name}/averaged/{parameter}": gradient for parameter, gradient in averaged.items()},
-        **{f"{name}/updated/{p}": sgd.step(inputs[p], averaged[p], config.lr) for p in PARAMETERS},
+        "loss": share.loss,
+        "grad/features_a": share.df_a,
+        "grad/features_b": share.df_b,
+        **{f"grad/{name}": gradient for name, gradient in gradients.items()},
+        **{f"averaged/{name}": gradient for name, gradient in averaged.items()},
+        **{f"updated/{name}": sgd.step(inputs[name], averaged[name], config.lr) for name in PARAMETERS},
     }
 
 
-def _comparisons(
-    config: Config, inputs: Arrays, towers: tuple[Tower, Tower], found: dict[str, Route], right: Arrays
-) -> Arrays:
+def _cached_items(config: Config, inputs: Arrays, known: Known, rank: int) -> Arrays:
+    """Whatever the size of the micro-batches, what the local loss gives; sizes on a leading axis, all rows last."""
+    sizes = len(config.micro_batches) + 1
+    items = _pass_items(config, inputs, known, "local", rank)
+    return {f"cached/{name}": np.stack([value] * sizes) for name, value in items.items()}
+
+
+def _comparisons(config: Config, inputs: Arrays, known: Known, rank: int) -> Arrays:
     """What lost remote gradients do: a factor 1/W on the encoders alone, or another direction."""
     one = inputs["x_a"].dtype.type(1)
-    good, bad = _encoder(right), _encoder(_averaged(config, inputs, towers, found["detached_local"]))
-    directions = [v / np.sqrt(v @ v) for v in (good, bad)]
-    apart = directions[0] - directions[1]
+    good, bad = (_direction(known.averaged[route]) for route in ("global", "detached_local"))
     return {
         "detached_global/encoder_share": one / config.world_size,
         "detached_global/temperature_share": one,
-        "detached_local/cosine": directions[0] @ directions[1],
-        "detached_local/elsewhere": np.sqrt(apart @ apart) >= ELSEWHERE,
+        "detached_local/cosine": good @ bad,
+        "detached_local/elsewhere": np.sqrt((good - bad) @ (good - bad)) >= ELSEWHERE,
     }
 
 
-def _encoder(gradients: Arrays) -> Array:
-    return np.concatenate([gradients["w_a"].ravel(), gradients["w_b"].ravel()])
-
-
-def _of(rank: int, items: Arrays) -> Arrays:
-    return {f"rank{rank}/{name}": value for name, value in items.items()}
+def _direction(gradients: Arrays) -> Array:
+    """Both encoders' gradients as one vector of length 1."""
+    vector = np.concatenate([gradients["w_a"].ravel(), gradients["w_b"].ravel()])
+    unit: Array = vector / np.sqrt(vector @ vector)
+    return unit

@@ -57,13 +57,13 @@ class Gather(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, counts: list[int], rank: int) -> Tensor:
-        """x [n,k] -> [N,k]."""
+        """Rows [n,k] of this rank -> [N,k] of all."""
         ctx.own = own_rows(counts, rank)
         return gather_rows(x, counts)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        """[N,k] -> [n,k]; a collective: every rank has to get here."""
+        """Gradients [N,k] -> [n,k]; a collective: every rank has to get here."""
         total = grads[0].clone(memory_format=torch.contiguous_format)
         dist.all_reduce(total)
         return total[ctx.own], None, None

@@ -1,5 +1,6 @@
 """The torch side's stages: what yields the items. Each uses only its parts; autograd differentiates everything."""
 
+import warnings
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from labs.contrastive.parts import Parts
 from labs.contrastive.torch_gather import framework_all_gather, meet, own_rows
 from labs.contrastive.torch_model import PARAMETERS, Encoders
 from labs.contrastive.torch_parts import PARTS
-from labs.contrastive.torch_routes import Route, Scene, alone, cached, direct, travelled
+from labs.contrastive.torch_routes import Scene, alone, cached, direct, travelled
 from labs.core.place import Place
 
 __all__ = ["PARTS", "PRELOAD", "STAGES"]
@@ -62,7 +63,7 @@ def gather(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items
     }
     if min(counts) == max(counts):
         items |= _weighted("gather/framework", parts.framework_gather, f_a, inputs, counts, place.rank)
-    return {**_of(place.rank, items), **(_facts(counts) if place.rank == 0 else {})}
+    return {**_of(place.rank, items), **_facts(f_a, counts, place.rank)}
 
 
 def routes(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items:
@@ -73,10 +74,11 @@ def routes(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items
         "detached_global": direct("global", parts.gather_detached),
         "detached_local": direct("local", parts.gather_detached),
         "alone": alone,
-        **{f"cached/{size}": cached(size) for size in config.micro_batches},
-        "cached/all": cached(0),
     }
-    items = _travelled(config, inputs, parts, place, ways)
+    scene = _scene(config, inputs, parts, place)
+    items = _named({name: travelled(scene, way, inputs, config.lr) for name, way in ways.items()})
+    sizes = [travelled(scene, cached(size), inputs, config.lr) for size in (*config.micro_batches, 0)]
+    items |= _named({"cached": _stacked(sizes)})
     if place.rank == 0:
         parts.save({name: items[f"global/updated/{name}"] for name in PARAMETERS}, place.checkpoints / "updated.pt")
     return _of(place.rank, {**items, **_compared(items)})
@@ -114,20 +116,31 @@ def _weighted(name: str, gather: Any, x: Tensor, inputs: Tensors, counts: list[i
     return {f"{name}/loss": loss, **({} if mine.grad is None else {f"{name}/grad": mine.grad})}
 
 
-def _facts(counts: list[int]) -> Items:
-    found = framework_all_gather()
-    return {
-        "gather/framework_used": found is not None and min(counts) == max(counts),
-        "gather/framework_deprecated": hasattr(found, "__deprecated__"),
-    }
+def _facts(x: Tensor, counts: list[int], rank: int) -> Items:
+    """What this torch offers itself, tried on one row a rank; rank 0 says it for all."""
+    all_gather = framework_all_gather()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        if all_gather is not None:
+            all_gather(x[:1].detach())
+    used = all_gather is not None and min(counts) == max(counts)
+    deprecated = any("deprecated" in str(warning.message) for warning in told)
+    return {"gather/framework_used": used, "gather/framework_deprecated": deprecated} if rank == 0 else {}
 
 
-def _travelled(config: Config, inputs: Tensors, parts: Parts, place: Place, ways: dict[str, Route]) -> Items:
+def _scene(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Scene:
     counts, own = _counts(config, parts, place), _own(config, place.rank)
     model = parts.average(Encoders(parts.encode, parts.scale, inputs))
-    scene = Scene(parts, model, inputs["x_a"][own], inputs["x_b"][own], counts, place.rank)
-    found = {name: travelled(scene, way, inputs, config.lr) for name, way in ways.items()}
-    return {f"{name}/{item}": value for name, items in found.items() for item, value in items.items()}
+    return Scene(parts, model, inputs["x_a"][own], inputs["x_b"][own], counts, place.rank)
+
+
+def _named(found: dict[str, Tensors]) -> Items:
+    return {f"{route}/{item}": value for route, items in found.items() for item, value in items.items()}
+
+
+def _stacked(found: list[Tensors]) -> Tensors:
+    """Each item on a leading axis of micro-batch sizes; one that is absent at a size is absent."""
+    return {name: torch.stack([one[name] for one in found]) for name in found[0] if all(name in one for one in found)}
 
 
 def _compared(items: Items) -> Items:

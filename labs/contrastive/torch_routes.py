@@ -30,8 +30,8 @@ class Passed(NamedTuple):
     """What a route leaves beside the gradients on the parameters: loss [], gradients of the own features [n,D]."""
 
     loss: Tensor
-    grad_a: Tensor
-    grad_b: Tensor
+    grad_a: Tensor | None
+    grad_b: Tensor | None
 
 
 Route = Callable[[Scene], Passed]
@@ -74,8 +74,7 @@ def cached(size: int) -> Route:
         rows = [(scene.x_a[piece], scene.x_b[piece]) for piece in pieces]
         with torch.no_grad():
             encoded = [scene.model(*pair) for pair in rows]
-        f_a, f_b = (torch.cat([outputs[side] for outputs in encoded]).requires_grad_() for side in (0, 1))
-        factor = encoded[0][2].clone().requires_grad_()
+        f_a, f_b, factor = _leaves(encoded)
         loss = _backward(scene, "local", scene.parts.gather, f_a, f_b, factor)
         gradients = [(f_a.grad[piece], f_b.grad[piece]) for piece in pieces]
         scene.parts.replay(scene.model, rows, gradients, factor.grad)
@@ -87,7 +86,8 @@ def cached(size: int) -> Route:
 def travelled(scene: Scene, route: Route, initial: dict[str, Tensor], lr: float) -> dict[str, Tensor]:
     """Start from the initial parameters, go one route, update: {loss, grad/…, averaged/…, updated/…}.
 
-    grad is what autograd hands to a parameter on this rank, averaged what is on it when the backward pass is over.
+    grad is what autograd hands to a parameter on this rank, averaged what is on it when the backward pass is over; a
+    gradient that is absent is an absent item.
     """
     parameters = {name: getattr(scene.model.module, name) for name in PARAMETERS}
     _restore(parameters, initial)
@@ -96,7 +96,8 @@ def travelled(scene: Scene, route: Route, initial: dict[str, Tensor], lr: float)
     passed = route(scene)
     for hook in hooks:
         hook.remove()
-    items = {"loss": passed.loss, "grad/features_a": passed.grad_a, "grad/features_b": passed.grad_b}
+    items = {"loss": passed.loss}
+    items |= {f"grad/features_{side}": g for side, g in (("a", passed.grad_a), ("b", passed.grad_b)) if g is not None}
     items |= {f"grad/{name}": torch.stack(grads).sum(0) for name, grads in handed.items() if grads}
     for name, parameter in parameters.items():
         if parameter.grad is not None:
@@ -119,6 +120,12 @@ def _kept(outputs: tuple[Tensor, Tensor, Tensor]) -> tuple[Any, Any, Tensor]:
     f_a.retain_grad()
     f_b.retain_grad()
     return f_a, f_b, factor
+
+
+def _leaves(encoded: list[tuple[Tensor, Tensor, Tensor]]) -> tuple[Any, Any, Any]:
+    """Features of all micro-batches [n,D] and the factor, cut off from what they came from."""
+    f_a, f_b = (torch.cat([outputs[side] for outputs in encoded]).requires_grad_() for side in (0, 1))
+    return f_a, f_b, encoded[0][2].clone().requires_grad_()
 
 
 def _backward(scene: Scene, kind: str, gather: Gather, f_a: Tensor, f_b: Tensor, factor: Tensor) -> Tensor:

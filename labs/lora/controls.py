@@ -11,7 +11,6 @@ MERGE_RESIDUALS = ("merge/residual", "merge/bf16/residual")
 ADAPTED = ("requantize/loss", "requantize/lora_[ab]")
 STORED = (
     "requantize/stored",
-    "requantize/scales_after",
     "requantize/error/merge:close",
     "requantize/error/requantize:close",
     "requantize/survival",
@@ -19,8 +18,9 @@ STORED = (
 )
 # The right factors' bounds, held against wrong ones: some seeds stay inside.
 BOUNDS = ("requantize/error/merge:within", "requantize/error/requantize:within")
-# And a slightly different trajectory need not push any weight over a rounding edge.
-NEAR = (*BOUNDS, "requantize/codes_after")
+# What a slightly different trajectory need not push over a rounding edge.
+GRID = ("requantize/codes_after", "requantize/scales_after")
+NEAR = (*BOUNDS, *GRID)
 
 CONTROLS = (
     Control(
@@ -37,7 +37,7 @@ CONTROLS = (
             "merge/output/unmerged",
             *ADAPTED,
             *STORED,
-            "requantize/codes_after",
+            *GRID,
         ),
         may=(*MERGE_RESIDUALS, *BOUNDS),
     ),
@@ -55,7 +55,7 @@ CONTROLS = (
             "merge/output/unmerged",
             *ADAPTED,
             *STORED,
-            "requantize/codes_after",
+            *GRID,
         ),
         may=BOUNDS,
     ),
@@ -149,7 +149,7 @@ CONTROLS = (
     Control(
         name="one_learning_rate",
         why="common: the second parameter group is lost and B trains at A's learning rate",
-        lie={"lr_b": 0.005},
+        lie={"lr_b": 0.01},
         must=(*TRAJECTORY, *ADAPTED, *STORED),
         may=NEAR,
     ),
@@ -188,7 +188,7 @@ CONTROLS = (
         name="requantize_wrong_base",
         why="unsloth-zoo PR 810: the delta is added to the original weight, not to the one it was trained on",
         swap={"merge_quantized": "merge_into_original"},
-        must=(*STORED, "requantize/codes_after", "requantize/error/merge:within"),
+        must=(*STORED, *GRID, "requantize/error/merge:within"),
         may=("requantize/error/requantize:within",),
     ),
     Control(
@@ -207,7 +207,7 @@ CONTROLS = (
             "requantize/error/quantize",
             *ADAPTED,
             *STORED,
-            "requantize/codes_after",
+            *GRID,
             "requantize/error/requantize:within",
         ),
         may=("requantize/error/merge:within",),

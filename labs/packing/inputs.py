@@ -15,8 +15,8 @@ def inputs(config: Config, draw: Draw) -> Arrays:
 
     tokens [sum of lengths]: every document behind the other, uncut, each ending in end-of-sequence; conversation: one
     id a role; prompted [limit + completion]; embedding [V,d], w_q, w_k, w_v [d,H·D], w_o [H·D,d], head [d,V];
-    probe [N,V], N the tokens that truncation leaves: an upstream gradient of the logits; nudge [N,d]: moves the embedded
-    input of a witness, and is not read otherwise.
+    probe [N,V], N the tokens that truncation leaves: an upstream gradient of the logits; nudge [N,d]: what a witness
+    moves the embedded input by, not read otherwise.
     """
     d, v, wide = config.d_model, config.vocabulary, config.heads * config.head_dim
     tokens = _words(config, draw, "tokens", sum(config.lengths))
@@ -36,6 +36,10 @@ def inputs(config: Config, draw: Draw) -> Arrays:
 
 
 def _words(config: Config, draw: Draw, name: str, count: int) -> Array:
-    """Ids of ordinary tokens: any but the one that padding and end-of-sequence share."""
-    ids = draw.integers(name, (count,), config.vocabulary - 1)
+    """Ids of ordinary tokens: any but the one that padding and end-of-sequence share.
+
+    Neighbours differ: between tokens with equal values attention has no gradient.
+    """
+    ordinary = config.vocabulary - 1
+    ids = np.cumsum(1 + draw.integers(name, (count,), ordinary - 1)) % ordinary
     return np.where(ids >= config.pad_id, ids + 1, ids)

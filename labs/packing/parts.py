@@ -1,8 +1,8 @@
 """What the torch side of the lab is made of: the units that people replace, and that a fault replaces.
 
-A part is a plain function. Rows are [B,T]: one document a row (padded), or all of them in one (packed). `segments` [B,T]
-says whose token each is: the number of its document, -1 for padding. A label belongs to its own token, a target to the
-token that predicts it; -100 stands for none. q, k, v are [B,H,T,D].
+A part is a plain function. Rows are [B,T]: one document a row (padded), or all of them in one (packed). `segments`
+[B,T] says whose token each is: the number of its document, -1 for padding. A label belongs to its own token, a target
+to the token that predicts it; -100 stands for none. q, k, v are [B,H,T,D].
 """
 
 from __future__ import annotations

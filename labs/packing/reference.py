@@ -86,26 +86,28 @@ def _routes(config: Config, inputs: Arrays, alone: Alone) -> Arrays:
     }
     width = max(map(len, alone.docs))
     padding = sum(width - len(ids) for ids in alone.docs)
-    zeros = {"padded/grad/padding": np.zeros((padding, config.d_model), inputs["head"].dtype)} if padding else {}
+    zeros = {"padded/padding/grad": np.zeros((padding, config.d_model), inputs["head"].dtype)} if padding else {}
     return {**zeros, **{f"{r}/{name}": v for r, own in layouts.items() for name, v in {**own, **shared}.items()}}
 
 
 def _updated(config: Config, inputs: Arrays, grads: Arrays) -> Arrays:
     """Parameters after one update, of each optimizer from the same start."""
     betas = (config.beta1, config.beta2)
-    rest = {"lr": config.adamw_lr, "betas": betas, "eps": config.eps, "weight_decay": config.weight_decay}
-    found = {}
+    lr, eps, decay = config.adamw_lr, config.eps, config.weight_decay
+    found: Arrays = {}
     for name in model.PARAMETERS:
         p, g = inputs[name], grads[name]
         found[f"sgd/{name}"] = sgd.step(p, g, config.sgd_lr)
-        found[f"adamw/{name}"] = adamw.update(p, g, adamw.start(p), **rest)[0]
+        found[f"adamw/{name}"] = adamw.update(p, g, adamw.start(p), lr=lr, betas=betas, eps=eps, weight_decay=decay)[0]
     return found
 
 
 def _isolation(config: Config, inputs: Arrays, alone: Alone) -> Arrays:
     """Derivatives of one document's outputs, weighted by the probe: by its own inputs, and by those of the others."""
     total = sum(map(len, alone.docs))
-    own = [model.backward(up, run)["x"] for up, run in zip(_by_document(inputs["probe"], alone), alone.runs, strict=True)]
+    own = [
+        model.backward(up, run)["x"] for up, run in zip(_by_document(inputs["probe"], alone), alone.runs, strict=True)
+    ]
     others = np.zeros(((len(own) - 1) * total, config.d_model), inputs["head"].dtype)
     return {"isolation/inside": np.concatenate(own), "isolation/across": others}
 
@@ -119,8 +121,8 @@ def _zero(config: Config, inputs: Arrays, alone: Alone) -> Arrays:
     return {
         "zero/count": np.array(0),
         "zero/loss": np.zeros((), inputs["head"].dtype),
-        "zero/connected": np.True_,
-        "zero/framework_mean_is_nan": np.True_,
+        "zero/connected": np.ones((), bool),
+        "zero/framework_mean_is_nan": np.ones((), bool),
         **{f"zero/grad/{name}": np.zeros_like(grad) for name, grad in alone.grads.items()},
     }
 
@@ -132,7 +134,7 @@ def _unaffected(config: Config, inputs: Arrays, alone: Alone) -> Arrays:
         "unaffected/loss": alone.loss,
         "unaffected/document_mean": _mean_of_means(alone, [1] * len(alone.docs), inputs)[0],
         **{f"unaffected/grad/{name}": alone.grads[name] for name in model.PARAMETERS},
-        "unaffected/grad/added": np.zeros((2, config.limit, config.d_model), inputs["head"].dtype),
+        "unaffected/added/grad": np.zeros((2, config.limit, config.d_model), inputs["head"].dtype),
     }
 
 
@@ -157,7 +159,7 @@ def _normalised(config: Config, inputs: Arrays, alone: Alone) -> Arrays:
 
 def _split(config: Config, inputs: Arrays, alone: Alone) -> Arrays:
     """Ranks that average, and micro-batches that add up: with the global count both give the un-split batch."""
-    local = np.array([sum(group) for group in data.grouped(alone.sums, config.ranks)])
+    local = np.array([sum(group) for group in data.grouped(list(alone.sums), config.ranks)])
     parameters = {f"grad/{name}": alone.grads[name] for name in model.PARAMETERS}
     return {
         "ranks/loss": local * len(config.ranks) * _share(sum(alone.counts), inputs),
@@ -169,11 +171,13 @@ def _split(config: Config, inputs: Arrays, alone: Alone) -> Arrays:
 
 def _windows(config: Config, inputs: Arrays, alone: Alone) -> Arrays:
     """One update for each window of micro-batches, with the window's own count, also where it is a short one."""
-    sizes = [sum(config.micro_batches[i : i + config.window]) for i in range(0, len(config.micro_batches), config.window)]
+    sizes = [
+        sum(config.micro_batches[i : i + config.window]) for i in range(0, len(config.micro_batches), config.window)
+    ]
     numbers = data.grouped(range(len(alone.docs)), sizes)
     losses, grads = [], []
     for window in numbers:
-        runs, targets = ([rows[i] for i in window] for rows in (alone.runs, alone.targets))
+        runs, targets = [alone.runs[i] for i in window], [alone.targets[i] for i in window]
         values = _token_mean([alone.counts[i] for i in window], inputs)
         loss, grad = model.objective(runs, targets, _weights(targets, values, inputs))
         losses.append(loss)

@@ -73,7 +73,7 @@ def objective(runs: Sequence[Pass], targets: Sequence[Array], weights: Sequence[
         mass = np.sum(np.where(y >= 0, w, 0))  # the kernel divides by it
         losses.append(mass * mean)
         parts.append(backward(cross_entropy.backward(mass, choice), run))
-    grads = {name: sum(part[name] for part in parts) for name in PARAMETERS}
+    grads: Arrays = {name: np.sum([part[name] for part in parts], axis=0) for name in PARAMETERS}
     return sum(losses), {**grads, "x": np.concatenate([part["x"] for part in parts])}
 
 

@@ -1,5 +1,4 @@
 """Stage `data`: what is cut, what is learned, what is split, before any gradient."""
-# ruff: noqa: ARG001 (every stage takes the same four arguments)
 
 from typing import Any
 

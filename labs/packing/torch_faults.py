@@ -1,5 +1,4 @@
 """The faulty parts: what people really wrote. controls.py says what is wrong with each and where it was seen."""
-# ruff: noqa: ARG001, D103 (a faulty part has its part's signature and ignores what it should not; see controls.py)
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,10 @@ __all__ = ["mask_leak", "positions_continue"]
 
 def truncate_right_always(ids: Tensor, learned: Tensor, limit: int, side: str) -> tuple[Tensor, Tensor]:
     return right.truncate(ids, learned, limit, "right")
+
+
+def truncate_one_short(ids: Tensor, learned: Tensor, limit: int, side: str) -> tuple[Tensor, Tensor]:
+    return right.truncate(ids, learned, limit - 1, side)
 
 
 def truncate_labels_elsewhere(ids: Tensor, learned: Tensor, limit: int, side: str) -> tuple[Tensor, Tensor]:
@@ -40,6 +43,11 @@ def pad_learned(ids: Sequence[Tensor], learned: Sequence[Tensor], pad_id: int) -
     return rows, marks | (segments == right.PADDING), segments
 
 
+def pack_without_boundaries(ids: Sequence[Tensor], learned: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+    row, marks, segments = right.pack(ids, learned)
+    return row, marks, torch.zeros_like(segments)
+
+
 def labels_not_padding(ids: Tensor, learned: Tensor, pad_id: int) -> Tensor:
     return right.labels(ids, learned, pad_id).masked_fill(ids == pad_id, right.IGNORE)
 
@@ -55,9 +63,17 @@ def shard_before_shift(labels: Tensor, segments: Tensor, shards: int) -> Tensor:
     return right.shift(parts, owners)
 
 
-def cu_seqlens_lengths(segments: Tensor) -> Tensor:
-    sizes = torch.bincount(segments[segments != right.PADDING])
-    return F.pad(sizes, (1, 0)).to(torch.int32)
+def mask_not_causal(segments: Tensor) -> Tensor:
+    mask = right.mask(segments)
+    return mask | mask.transpose(1, 2)
+
+
+def positions_from_one(segments: Tensor) -> Tensor:
+    return right.positions(segments) + (segments != right.PADDING).long()
+
+
+def cu_seqlens_without_start(segments: Tensor) -> Tensor:
+    return right.cu_seqlens(segments)[1:]
 
 
 def rope_neighbours(x: Tensor, positions: Tensor, base: float) -> Tensor:
@@ -82,6 +98,10 @@ def losses_shifted_again(logits: Tensor, targets: Tensor) -> Tensor:
 
 def count_labels(labels: Tensor, targets: Tensor) -> Tensor:
     return (labels != right.IGNORE).sum()
+
+
+def count_tokens(labels: Tensor, targets: Tensor) -> Tensor:
+    return torch.tensor(targets.numel())
 
 
 def mean_unguarded(total: Tensor, count: Tensor) -> Tensor:

@@ -1,5 +1,4 @@
 """The torch side's stages: what yields the items. Each uses only its parts; autograd differentiates everything."""
-# ruff: noqa: ARG001 (every stage takes the same four arguments)
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +10,18 @@ from labs.core.place import Place
 from labs.packing.config import Config
 from labs.packing.parts import Parts
 from labs.packing.torch_data import data
-from labs.packing.torch_model import PARAMETERS, Pass, Rows, Tensors, counted, documents, forward, leaves, packed, padded
+from labs.packing.torch_model import (
+    PARAMETERS,
+    Pass,
+    Rows,
+    Tensors,
+    counted,
+    documents,
+    forward,
+    leaves,
+    packed,
+    padded,
+)
 from labs.packing.torch_normalisers import accumulated, normalised
 from labs.packing.torch_parts import PARTS
 from labs.packing.torch_wrong import wrong
@@ -38,7 +48,7 @@ def padded_route(config: Config, inputs: Tensors, parts: Parts, place: Place) ->
     rows = padded(config, documents(config, inputs, parts, config.truncation), parts)
     items, (run,) = _route(config, inputs, parts, "padded", [rows])
     if not rows.real.all():
-        items["padded/grad/padding"] = _gradient(run)[~rows.real]
+        items["padded/padding/grad"] = _gradient(run)[~rows.real]
     layout = {name: column[0] for name, column in _layout([rows]).items()}
     return {**items, **_named("padded", layout), **_attention_items("padded", rows.mask, rows, parts)}
 
@@ -67,7 +77,7 @@ def isolation(config: Config, inputs: Tensors, parts: Parts, place: Place) -> It
     run = forward(config, leaves(inputs), rows, parts)
     owners, weighted = rows.segments[0], run.logits[0] * inputs["probe"]
     inside, across = [], []
-    for number in owners.unique():
+    for number in range(int(owners.max()) + 1):
         mine = owners == number
         (slope,) = torch.autograd.grad(weighted[mine].sum(), run.x, retain_graph=True)
         inside.append(slope[0, mine])
@@ -116,7 +126,7 @@ def _by_token(runs: Sequence[Pass], batches: Sequence[Rows]) -> Items:
     pairs = list(zip(runs, batches, strict=True))
     owners = [rows.segments[rows.real] for rows in batches]
     lengths = [int(size) for owner in owners for size in torch.bincount(owner)]
-    logits = torch.cat([run.logits[rows.real] for run, rows in pairs]).split(lengths)
+    logits = torch.split(torch.cat([run.logits[rows.real] for run, rows in pairs]), lengths)
     return {
         "q": torch.cat([run.q.transpose(1, 2)[rows.real] for run, rows in pairs]),  # [N, H, D]
         "k": torch.cat([run.k.transpose(1, 2)[rows.real] for run, rows in pairs]),
@@ -132,7 +142,7 @@ def _gradient(run: Pass) -> Tensor:
 
 def _updated(config: Config, own: Tensors, parts: Parts) -> Items:
     """Parameters after one update, of each optimizer from the same start."""
-    found = {}
+    found: Items = {}
     betas = (config.beta1, config.beta2)
     for name, leaf in own.items():
         if leaf.grad is None:

@@ -1,4 +1,4 @@
-"""The small causal model of the torch side, and the rows it reads. Everything that can be swapped comes from `parts`."""
+"""The small causal model of the torch side, and the rows it reads. What can be swapped comes from `parts`."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
@@ -52,7 +52,7 @@ class Pass(NamedTuple):
 
 def documents(config: Config, inputs: Tensors, parts: Parts, side: str) -> list[Document]:
     """Every document cut to the limit, all of it learned."""
-    whole = inputs["tokens"].split(list(config.lengths))
+    whole = torch.split(inputs["tokens"], list(config.lengths))
     return [Document(*parts.truncate(ids, torch.ones_like(ids, dtype=torch.bool), config.limit, side)) for ids in whole]
 
 
@@ -94,12 +94,18 @@ def forward(config: Config, leaves: Tensors, rows: Rows, parts: Parts) -> Pass:
 
 
 def _heads(x: Tensor, heads: int) -> Tensor:
-    return x.unflatten(2, (heads, -1)).transpose(1, 2)  # [B, H, T, D]
+    return x.view(*x.shape[:2], heads, -1).transpose(1, 2)  # [B, H, T, D]
 
 
 def counted(rows: Rows, parts: Parts) -> Tensor:
     """What the loss of these rows is a mean of."""
     return parts.count(rows.labels, rows.targets)
+
+
+def counted_by_row(rows: Rows, parts: Parts) -> Tensor:
+    """The same for every row by itself, [B]."""
+    pairs = zip(torch.split(rows.labels, 1), torch.split(rows.targets, 1), strict=True)
+    return torch.stack([parts.count(labels, targets) for labels, targets in pairs])
 
 
 def grouped(items: Sequence[T], sizes: Iterable[int]) -> list[Sequence[T]]:

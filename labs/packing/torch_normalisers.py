@@ -1,5 +1,4 @@
 """Stages `normalised` and `accumulated`: by what a sum of losses is divided, on one device, over ranks, over steps."""
-# ruff: noqa: ARG001 (every stage takes the same four arguments)
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +15,7 @@ from labs.packing.torch_model import (
     Rows,
     Tensors,
     counted,
+    counted_by_row,
     documents,
     forward,
     grouped,
@@ -32,9 +32,9 @@ def normalised(config: Config, inputs: Tensors, parts: Parts, place: Place) -> I
     rows = padded(config, documents(config, inputs, parts, config.truncation), parts)
     run = forward(config, leaves(inputs), rows, parts)
     sums = run.losses.sum(1)  # a row is a document
-    counts = torch.stack([parts.count(*row) for row in zip(rows.labels.split(1), rows.targets.split(1), strict=True)])
+    counts = counted_by_row(rows, parts)
     sizes = list(config.micro_batches)
-    totals, numbers = (torch.stack([part.sum() for part in values.split(sizes)]) for values in (sums, counts))
+    totals, numbers = (torch.stack([part.sum() for part in torch.split(values, sizes)]) for values in (sums, counts))
     means = {
         "token_mean": parts.mean(sums.sum(), counts.sum()),
         "document_mean": parts.mean_of_means(sums, counts),
@@ -59,7 +59,11 @@ def accumulated(config: Config, inputs: Tensors, parts: Parts, place: Place) -> 
         "accumulate/loss": loss,
         **{f"accumulate/grad/{name}": slope for name, slope in slopes.items()},
         "windows/loss": torch.stack([loss for loss, _ in each]),
-        **{f"windows/grad/{name}": torch.stack([slopes[name] for _, slopes in each]) for name in PARAMETERS},
+        **{
+            f"windows/grad/{name}": torch.stack([slopes[name] for _, slopes in each])
+            for name in PARAMETERS
+            if all(name in slopes for _, slopes in each)
+        },
     }
 
 

@@ -1,5 +1,4 @@
 """Stages `zero` and `unaffected`: nothing to learn in the whole batch, or in rows that stand beside others."""
-# ruff: noqa: ARG001 (every stage takes the same four arguments)
 
 from typing import Any
 
@@ -9,7 +8,17 @@ import torch.nn.functional as F  # noqa: N812 (its usual name)
 from labs.core.place import Place
 from labs.packing.config import Config
 from labs.packing.parts import Parts
-from labs.packing.torch_model import Document, Tensors, counted, documents, forward, leaves, packed, padded
+from labs.packing.torch_model import (
+    Document,
+    Tensors,
+    counted,
+    counted_by_row,
+    documents,
+    forward,
+    leaves,
+    packed,
+    padded,
+)
 
 Items = dict[str, Any]
 
@@ -24,7 +33,7 @@ def zero(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items:
     loss = parts.mean(run.losses.sum(), count)
     if loss.requires_grad:
         loss.backward()  # type: ignore[no-untyped-call]
-    slopes = {"x": run.x.grad, **{name: leaf.grad for name, leaf in own.items()}}
+    slopes = {"x": None if run.x.grad is None else run.x.grad[0], **{name: leaf.grad for name, leaf in own.items()}}
     plain = F.cross_entropy(run.logits.transpose(1, 2), rows.targets)
     return {
         "zero/count": count,
@@ -53,12 +62,12 @@ def unaffected(config: Config, inputs: Tensors, parts: Parts, place: Place) -> I
     count = counted(rows, parts)
     loss = parts.mean(run.losses.sum(), count)
     loss.backward()  # type: ignore[no-untyped-call]
-    counts = torch.stack([parts.count(*row) for row in zip(rows.labels.split(1), rows.targets.split(1), strict=True)])
+    counts = counted_by_row(rows, parts)
     assert run.x.grad is not None
     return {
         "unaffected/count": count,
         "unaffected/loss": loss,
         "unaffected/document_mean": parts.mean_of_means(run.losses.sum(1), counts),
         **{f"unaffected/grad/{name}": leaf.grad for name, leaf in own.items() if leaf.grad is not None},
-        "unaffected/grad/added": run.x.grad[-2:],
+        "unaffected/added/grad": run.x.grad[-2:],
     }

@@ -1,6 +1,7 @@
-"""What can be set in the rules lab. The numbers themselves are in table.py and are not for setting."""
+"""What can be set in the rules lab: nothing about the numbers, which are in table.py."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from labs.core.setting import setting
 
@@ -9,4 +10,6 @@ from labs.core.setting import setting
 class Config:
     """Which part of the table is computed."""
 
-    rows: str = setting("*", "rows to compute, as a name pattern: adam_* or mask_leak")
+    theme: Literal["all", "layers", "training", "labels", "losses", "lora", "ranks"] = setting(
+        "all", "part of the table that is computed"
+    )

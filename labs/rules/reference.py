@@ -4,7 +4,6 @@ Each theme of the table has a module, each of its rows a function of the row's n
 operands by name.
 """
 
-from fnmatch import fnmatchcase
 from types import ModuleType
 
 import numpy as np
@@ -36,13 +35,12 @@ def reference(config: Config, inputs: Arrays) -> Arrays:
     """The kernels' value of each row, twice: what torch gives and the number in the table are held against it."""
     items: Arrays = {}
     for theme, rows in THEMES.items():
-        for row in rows:
-            if fnmatchcase(row.name, config.rows):
-                value = _value(MODULES[theme], row, inputs)
-                items |= {f"{row.name}/torch": value, f"{row.name}/literal": value}
+        for row in rows if config.theme in ("all", theme) else ():
+            value = _value(MODULES[theme], row, inputs)
+            items |= {f"{row.name}/torch": value, f"{row.name}/literal": value}
     return items
 
 
 def _value(module: ModuleType, row: Row, inputs: Arrays) -> Array:
-    operands = {name: inputs[f"{row.name}/{name}"] for name in row.given}
+    operands = {name: inputs[f"{row.name}.{name}"] for name in row.given}
     return np.asarray(getattr(module, row.name)(**operands))

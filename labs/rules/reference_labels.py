@@ -28,7 +28,7 @@ def label_across_boundary(ids: Array, documents: Array) -> Array:
     return _counted(labels.targets(ids, documents))
 
 
-def eos_masked_by_id(ids: Array, length: Array, pad: Array) -> Array:  # noqa: ARG001 (the length says it)
+def eos_masked_by_id(ids: Array, length: Array, pad: Array) -> Array:
     return _counted(labels.targets(ids, supervised=np.arange(ids.size) < length))
 
 
@@ -45,7 +45,7 @@ def wrong_turn_final(roles: Array) -> Array:
 
 
 def truncation_silent_empty(prompt: Array, completion: Array, limit: Array) -> Array:
-    row = np.arange(prompt + completion)
+    row = np.arange(int(prompt + completion))
     left = labels.count(labels.targets(row[:limit], supervised=row[:limit] >= prompt))
     return np.array([left, left == 0])
 

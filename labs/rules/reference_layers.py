@@ -47,7 +47,7 @@ def causal_bottom_right(v: Array, queries: Array) -> Array:
 
 
 def averages(v: Array, visible: attention.Mask) -> Array:
-    """Attention of queries that are all 0, so that every visible value weighs the same: v [S], visible [T, S] -> [T]."""
+    """Attention of queries that are all 0: the average of the visible values. v [S], visible [T, S] -> [T]."""
     q = np.zeros((1, len(visible), 1), v.dtype)
     k = np.zeros((1, v.size, 1), v.dtype)
     return attention.forward(q, k, v[None, :, None], visible)[0][0, :, 0]
@@ -85,4 +85,4 @@ def upstream_ignored(x: Array, w: Array, labels: Array, upstream: Array) -> Arra
     # The kernel's loss is a weighted mean; the weighted sum is their total times that.
     _, choice = cross_entropy.forward(logits, labels, upstream)
     dlogits = cross_entropy.backward(np.sum(upstream), choice)
-    return linear.backward(dlogits, saved).dw[0]
+    return linear.backward(dlogits, saved).dw.ravel()

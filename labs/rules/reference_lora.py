@@ -25,7 +25,7 @@ def both_zero(x: Array, target: Array, a: Array, lr: Array) -> Array:
     for _ in range(2):
         y, saved = lora.forward(x, base, a, b, 1)
         grads = lora.backward(y - target, saved)
-        a, b = sgd.step(a, grads.da, lr[()]), sgd.step(b, grads.db, lr[()])
+        a, b = sgd.step(a, grads.da, float(lr)), sgd.step(b, grads.db, float(lr))
         found.append(grads)
     return np.concatenate([found[0].db.ravel(), found[1].da.ravel()])
 
@@ -45,7 +45,7 @@ def input_gradient_missing(x: Array, w: Array, a: Array, b: Array, s: Array) -> 
     return (grads.dx_base + grads.dx_branch)[0, 0]
 
 
-def base_trained(x: Array, w: Array, a: Array, b: Array, lr: Array) -> Array:  # noqa: ARG001 (all that must not matter)
+def base_trained(x: Array, w: Array, a: Array, b: Array, lr: Array) -> Array:
     return w
 
 
@@ -74,7 +74,7 @@ def requantize_loses_delta(w: Array, delta: Array) -> Array:
 
 
 def group_axis(w: Array) -> Array:
-    return quantize.quantize(w, BITS, len(w))[1][0]
+    return quantize.quantize(w, BITS, len(w))[1].ravel()
 
 
 def _matrix(x: Array) -> Array:
@@ -93,4 +93,5 @@ def _rounded(w: Array) -> Array:
 
 
 def _only_first(w: Array, delta: Array) -> Array:
-    return np.where(np.arange(w.size) == 0, delta, 0)[:, None]
+    change: Array = np.where(np.arange(w.size) == 0, delta, 0)[:, None]
+    return change

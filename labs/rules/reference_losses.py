@@ -10,8 +10,8 @@ from labs.kernels import cross_entropy, labels
 
 
 def label_double_shift(ids: Array, logit: Array, vocabulary: Array) -> Array:
-    targets = labels.targets(ids)
-    hit = np.arange(vocabulary) == targets[:, None]  # [T, V]
+    targets = labels.targets(ids).astype(np.int64)
+    hit = np.arange(int(vocabulary)) == targets[:, None]  # [T, V]
     return cross_entropy.forward(np.where(hit, logit, 0), targets)[0]
 
 

@@ -42,11 +42,13 @@ def gather_detached_local(x: Array, y: Array) -> Any:
 
 def gather_own_slice(features: Array, weights: Array) -> Array:
     upstream = np.repeat(weights[:, None], features.size, axis=1)  # [rank, slice]
-    return np.sum(upstream, axis=0)
+    summed: Array = np.sum(upstream, axis=0)
+    return summed
 
 
 def labels_without_offset(rank: Array, rows: Array) -> Array:
-    return rank * rows + np.arange(rows)
+    first = int(rank * rows)
+    return np.arange(first, first + int(rows))
 
 
 def microbatch_without_negatives(x: Array, y: Array) -> Array:
@@ -71,7 +73,7 @@ def temperature_without_exp(log_scale: Array) -> Any:
 
 
 def ranks_diverge(p: Array, g: Array, lr: Array) -> Array:
-    return np.stack([sgd.step(p, np.mean(g), lr[()]) for _ in g])
+    return np.stack([sgd.step(p, np.asarray(np.mean(g)), float(lr)) for _ in g])
 
 
 def _forward(x: Array, y: Array, rows: slice) -> tuple[Array, infonce.Saved]:

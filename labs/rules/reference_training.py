@@ -11,17 +11,17 @@ from labs.kernels import adamw, clip
 
 
 def adam_eps_scaled(g: Array, lr: Array, eps: Array) -> Any:
-    p, _ = adamw.update(np.zeros_like(g), g, adamw.start(g), lr=lr[()], eps=eps[()], weight_decay=0.0)
+    p, _ = adamw.update(np.zeros_like(g), g, adamw.start(g), lr=float(lr), eps=float(eps), weight_decay=0.0)
     return -p
 
 
 def adam_l2(p: Array, g: Array, lr: Array, weight_decay: Array) -> Array:
-    after, state = adamw.update(p, g, adamw.start(p), lr=lr[()], eps=0.0, weight_decay=weight_decay[()])
+    after, state = adamw.update(p, g, adamw.start(p), lr=float(lr), eps=0.0, weight_decay=float(weight_decay))
     return np.stack([after, state.exp_avg])
 
 
 def adam_bias_correction_missing(g: Array, lr: Array) -> Any:
-    p, _ = adamw.update(np.zeros_like(g), g, adamw.start(g), lr=lr[()], eps=0.0, weight_decay=0.0)
+    p, _ = adamw.update(np.zeros_like(g), g, adamw.start(g), lr=float(lr), eps=0.0, weight_decay=0.0)
     return -p
 
 
@@ -33,9 +33,10 @@ def adam_step_stuck(g: Array, steps: Array) -> Any:
 
 
 def resume_weights_only(g: Array, lr: Array) -> Array:
-    p, state = np.zeros_like(g[0]), adamw.start(g[0])
+    p: Array = np.zeros_like(g[0])
+    state = adamw.start(p)
     for gradient in g:
-        p, state = adamw.update(p, gradient, state, lr=lr[()], eps=0.0, weight_decay=0.0)
+        p, state = adamw.update(p, gradient, state, lr=float(lr), eps=0.0, weight_decay=0.0)
     return p
 
 
@@ -53,16 +54,16 @@ def resume_moments_cast(moment: Array) -> Array:
 
 def clip_before_unscale(g: Array, max_norm: Array, loss_scale: Array) -> Array:
     scaled = g * loss_scale
-    return clip.clip([scaled / loss_scale], max_norm[()]).grads[0]
+    return clip.clip([scaled / loss_scale], float(max_norm)).grads[0]
 
 
 def clip_before_unscale_torch(g: Array, max_norm: Array, loss_scale: Array) -> Array:
     scaled = g * loss_scale
-    return clip.clip([scaled / loss_scale], max_norm[()], clip.TORCH_ADDED).grads[0]
+    return clip.clip([scaled / loss_scale], float(max_norm), clip.TORCH_ADDED).grads[0]
 
 
 def clip_per_micro_batch(g: Array, max_norm: Array) -> Array:
-    return clip.clip([np.sum(g, axis=0)], max_norm[()]).grads[0]
+    return clip.clip([np.sum(g, axis=0)], float(max_norm)).grads[0]
 
 
 def recompute_random_state(elements: Array, keep: Array) -> Any:
