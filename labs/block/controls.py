@@ -1,4 +1,4 @@
-"""Known faults that every run of the lab has to catch: which part or value is wrong, and which checks have to say so."""
+"""Known faults that every run of the lab has to catch: what is wrong, and which checks have to say so."""
 
 from labs.core.lab import Control
 
@@ -131,6 +131,13 @@ ATTENTION = (
         must=(*FROM_SCORES, *BELOW_LOGITS),
     ),
     Control(
+        name="prefix_detached",
+        why="common: the prompt's keys and values come from a cache that was filled without a graph",
+        swap={"scores": "scores_of_detached_prefix", "mix": "mix_of_detached_prefix"},
+        at=PASS,
+        must=("grad/[kv]", "grad/k_turned", "grad/w_[kv]", *TO_X, "first/reached/*"),
+    ),
+    Control(
         name="softmax_backward_no_sum",
         why="TinyTorch mutants: dS = P * G, as if softmax were elementwise",
         swap={"softmax": "softmax_without_row_sum"},
@@ -174,6 +181,13 @@ PATHS_AND_LOSS = (
         swap={"loss": "loss_upstream_ignored"},
         at=PASS,
         must=BELOW_LOGITS,
+    ),
+    Control(
+        name="first_position_supervised",
+        why="common: the label that marks a position as unsupervised is read as class 0",
+        swap={"loss": "loss_of_unsupervised"},
+        at=PASS,
+        must=("forward/mean_loss", "forward/loss", "first/grad/logits", *BELOW_LOGITS),
     ),
     Control(
         name="loss_unweighted",
@@ -257,6 +271,13 @@ RESUMPTION = (
         swap={"save": "save_moments_as_bfloat16", "load": "load_moments_as_float64"},
         at=TRAINING,
         must=(*RESUMED, "reloaded/exp_avg*", *RANDOM),
+    ),
+    Control(
+        name="checkpoint_cast",
+        why="common: parameters are saved in float32 and loaded as if nothing had happened",
+        swap={"save": "save_parameters_as_float32", "load": "load_parameters_as_float64"},
+        at=TRAINING,
+        must=(*RESUMED, "reloaded/param", *RANDOM),
     ),
     Control(
         name="resume_rng_lost",

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
+from labs.block.config import Config
 from labs.core.inputs import Draw
 from labs.core.lab import Array, Arrays
-from labs.block.config import Config
 
 UNSUPERVISED = -100  # torch's ignore_index; any negative label means the same to the reference
 

@@ -1,6 +1,7 @@
 """The block lab: one transformer layer with a head, from the loss to every matrix, trained, stopped and resumed."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 import numpy as np
 
@@ -49,10 +50,11 @@ ITEMS = {
     "padded/probs": "the first key hidden as padding is: the first query sees nothing, its row is 0",
     "padded/heads": "P v then",
     "padded/grad/*": "its gradients under dL/dheads; 0 for what the first query reads",
-    "causality/*": "residual_2 of all positions but the last, before and after x changes in the last: the same bits",
+    "causality/before": "residual_2 of all positions but the last",
+    "causality/after": "the same where x is another one in the last position: the same bits",
     "causality/last_changes": "whether the last position's own output changes",
     "first/grad/logits": "dL/dlogits of the first position, which has no target: 0",
-    "first/reached/*": "whether any gradient reaches it: at x through its k and v, never through its q",
+    "first/reached/*": "whether a gradient reaches it, at x through its k and v",
     "sgd/param/*": "p - sgd_lr g: one SGD step, because Adam hides a constant factor in g",
     "train/loss": "L before each AdamW step, [steps]",
     "train/grad/*": "gradients of each step, [steps,...]",
@@ -110,7 +112,7 @@ def problems(config: Config) -> tuple[tuple[str, str], ...]:
     found = (
         (config.hidden % config.heads, "heads", f"{config.heads} does not divide hidden {config.hidden}"),
         (config.heads % config.kv_heads, "kv_heads", f"{config.kv_heads} does not divide heads {config.heads}"),
-        (config.rope and width % 2, "rope", f"turns pairs, and a head of hidden/heads = {width} features has no halves"),
+        (config.rope and width % 2, "rope", f"turns pairs, and a head of {width} features has no halves"),
         (
             config.x and (len(config.x) != config.positions or rows != {config.hidden}),
             "x",
@@ -137,9 +139,8 @@ def tables(config: Config, reference: Mapping[str, Array]) -> tuple[Table, ...]:
 
 def _norms(title: str, reference: Mapping[str, Array], names: list[str]) -> Table:
     gradients = [_norm(reference[f"grad/{name}"]) for name in names]
-    above = [float("nan"), *gradients[:-1]]
     values = [_norm(reference[f"forward/{name}"]) if f"forward/{name}" in reference else "" for name in names]
-    ratios = ["" if i == 0 else g / a if a else float("inf") for i, (g, a) in enumerate(zip(gradients, above, strict=True))]
+    ratios = ["", *(g / above if above else "" for above, g in pairwise(gradients))]
     rows = tuple(zip(names, values, gradients, ratios, strict=True))
     return Table(title, ("at", "norm of the value", "norm of the gradient", "ratio to the row above"), rows)
 
@@ -156,7 +157,7 @@ def footprint(config: Config) -> int:
     parameters = 2 * d * d * (1 + config.kv_heads / config.heads) + 3 * d * f + d * v
     activations = rows * (14 * d + 4 * f + 3 * v + 3 * config.heads * config.positions)
     training = 16 * config.steps * parameters + 4 * config.samples * config.positions * d if config.steps else 0
-    return int(8 * (5 * parameters + 6 * activations + training))
+    return int(8 * (5 * parameters + 4 * activations + training))
 
 
 LAB = Lab(

@@ -47,7 +47,7 @@ class Parts:
         metadata={"doc": "(gate [B,T,f], up [B,T,f]) -> silu(gate) up [B,T,f]"}
     )
     loss: Callable[[Tensor, Tensor, Tensor], Tensor] = field(
-        metadata={"doc": "(logits [B,T,V], labels, weights [B,T]) -> scalar, weighted mean over labels that are not -100"}
+        metadata={"doc": "(logits [B,T,V], labels, weights [B,T]) -> scalar, weighted mean over labels but -100"}
     )
     sgd: Callable[[Tensor, Tensor, float], None] = field(
         metadata={"doc": "(parameter, gradient, lr): one step of gradient descent, in place"}

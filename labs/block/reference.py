@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from labs.block.config import Config
-from labs.block.reference_layer import Saved, backward, forward
+from labs.block.reference_layer import backward, forward
 from labs.core.lab import Array, Arrays
 from labs.kernels import adamw, attention, sgd
 
@@ -15,12 +15,13 @@ PARAMETERS = ("gamma_1", "gamma_2", "w_q", "w_k", "w_v", "w_o", "w_gate", "w_up"
 def reference(config: Config, inputs: Arrays) -> Arrays:
     """Every item of the lab, `{name: array}`."""
     values, saved = forward(config, inputs)
-    grads = backward(config, saved)
+    grads, heads = backward(config, saved), saved.attention.heads
+    del saved  # of a large model it is a tenth of the memory
     items = {
         **{f"forward/{name}": value for name, value in values.items()},
         **{f"grad/{name}": grad for name, grad in grads.items()},
         **_fused(values, grads),
-        **_padded(saved, grads),
+        **_padded(heads, grads),
         **_causality(values),
         **_first(grads),
     }
@@ -41,9 +42,9 @@ def _fused(values: Arrays, grads: Arrays) -> Arrays:
     }
 
 
-def _padded(saved: Saved, grads: Arrays) -> Arrays:
+def _padded(saved: attention.Saved, grads: Arrays) -> Arrays:
     """The first key is padding, so the first query sees nothing: its output and its gradient are 0."""
-    q, k, v = saved.heads.q, saved.heads.k, saved.heads.v
+    q, k, v = saved.q, saved.k, saved.v
     keys = k.shape[-2]
     visible = attention.causal(keys, keys) & (np.arange(keys) > 0)
     heads, padded = attention.forward(q, k, v, visible)
@@ -61,15 +62,15 @@ def _padded(saved: Saved, grads: Arrays) -> Arrays:
 def _causality(values: Arrays) -> Arrays:
     """What the last position is changed to never reaches the outputs before it."""
     earlier = values["residual_2"][:, :-1]
-    return {"causality/before": earlier, "causality/after": earlier, "causality/last_changes": np.True_}
+    return {"causality/before": earlier, "causality/after": earlier, "causality/last_changes": np.ones((), bool)}
 
 
 def _first(grads: Arrays) -> Arrays:
     """The first position has no target, and yet a gradient: as key and value of the later ones."""
-    reached = {"x": grads["x"][:, 0], **{name: grads[name][:, :, 0] for name in ("q", "k", "v")}}
+    reached = {"x": grads["x"][:, 0], "k": grads["k"][:, :, 0], "v": grads["v"][:, :, 0]}
     return {
         "first/grad/logits": grads["logits"][:, 0],
-        **{f"first/reached/{name}": np.any(grad != 0) for name, grad in reached.items()},
+        **{f"first/reached/{name}": np.asarray(np.any(grad != 0)) for name, grad in reached.items()},
     }
 
 

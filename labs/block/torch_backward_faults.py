@@ -2,7 +2,7 @@
 
 The forward pass of each is right. torch_faults.py makes parts of them.
 """
-# ruff: noqa: D102 (what forward and backward are, autograd says)
+# ruff: noqa: ARG004, D102 (autograd says what forward and backward are given)
 
 from typing import Any
 
@@ -85,7 +85,7 @@ class Loss(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
-        with torch.enable_grad():  # type: ignore[no-untyped-call]
+        with torch.enable_grad():
             leaf = logits.detach().requires_grad_()
             value = right.loss(leaf, labels, weights)
         ctx.save_for_backward(*torch.autograd.grad(value, leaf))

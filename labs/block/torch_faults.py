@@ -55,6 +55,10 @@ def loss_upstream_ignored(logits: Tensor, labels: Tensor, weights: Tensor) -> Te
     return _applied(Loss, logits, labels, weights)
 
 
+def loss_of_unsupervised(logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+    return right.loss(logits, labels.clamp(min=0), weights)
+
+
 def loss_unweighted(logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
     return right.loss(logits, labels, torch.ones_like(weights))
 
@@ -69,6 +73,18 @@ def scores_tiled(q: Tensor, k: Tensor) -> Tensor:
 
 def mix_tiled(probs: Tensor, v: Tensor) -> Tensor:
     return probs @ v.repeat(1, probs.shape[1] // v.shape[1], 1, 1)
+
+
+def scores_of_detached_prefix(q: Tensor, k: Tensor) -> Tensor:
+    return right.scores(q, _first_detached(k))
+
+
+def mix_of_detached_prefix(probs: Tensor, v: Tensor) -> Tensor:
+    return right.mix(probs, _first_detached(v))
+
+
+def _first_detached(kept: Tensor) -> Tensor:
+    return torch.cat((kept[:, :, :1].detach(), kept[:, :, 1:]), 2)
 
 
 def everything_visible(positions: int) -> Tensor:
@@ -162,6 +178,15 @@ def load_moments_as_float64(path: Path) -> dict[str, Any]:
     state = right.load(path)
     moments = {kind: {n: t.double() for n, t in state[kind].items()} for kind in ("exp_avg", "exp_avg_sq")}
     return {**state, **moments}
+
+
+def save_parameters_as_float32(state: dict[str, Any], path: Path) -> None:
+    right.save({**state, "param": {n: t.float() for n, t in state["param"].items()}}, path)
+
+
+def load_parameters_as_float64(path: Path) -> dict[str, Any]:
+    state = right.load(path)
+    return {**state, "param": {n: t.double() for n, t in state["param"].items()}}
 
 
 def load_weights_only(path: Path) -> dict[str, Any]:

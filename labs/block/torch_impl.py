@@ -20,12 +20,13 @@ Items = dict[str, Any]
 
 def one_pass(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items:
     """One forward and backward pass, and what can be learnt from it without another."""
+    elsewhere = _another_last_position(config, inputs, parts)  # first, while there is no graph beside it in memory
     leaves = {name: inputs[name].requires_grad_() for name in ("x", *PARAMETERS)}
     values = layer(config, parts, leaves, leaves["x"])
     values |= objective(config, parts, leaves, values["residual_2"], inputs["labels"], inputs["weights"])
     for value in values.values():
         value.retain_grad()
-    values["loss"].backward()
+    values["loss"].backward()  # type: ignore[no-untyped-call]
     everything = {**leaves, **{name: value for name, value in values.items() if name != "loss"}}
     grads = {name: value.grad for name, value in everything.items() if value.grad is not None}
     values = {name: value.detach() for name, value in values.items()}
@@ -34,7 +35,7 @@ def one_pass(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Ite
         **_named("grad", grads),
         **_fused(parts, values, grads),
         **_padded(parts, values, grads),
-        **_causality(config, parts, leaves, values),
+        **_causality(values["residual_2"], elsewhere),
         **_first(grads),
     }
 
@@ -59,13 +60,15 @@ def _padded(parts: Parts, values: Tensors, grads: Tensors) -> Items:
     return {"padded/probs": probs, "padded/heads": heads, **_gradients("padded", scores=scores, q=q, k=k, v=v)}
 
 
-def _causality(config: Config, parts: Parts, leaves: Tensors, values: Tensors) -> Items:
-    """The same layer once more, with another last position."""
+def _another_last_position(config: Config, inputs: Tensors, parts: Parts) -> Tensor:
+    """The layer's output where x is another one in the last position."""
+    changed = inputs["x"].clone()
+    changed[:, -1] += 1.0
     with torch.no_grad():
-        changed = leaves["x"].clone()
-        changed[:, -1] += 1.0
-        after = layer(config, parts, leaves, changed)["residual_2"]
-    before = values["residual_2"]
+        return layer(config, parts, inputs, changed)["residual_2"]
+
+
+def _causality(before: Tensor, after: Tensor) -> Items:
     return {
         "causality/before": before[:, :-1],
         "causality/after": after[:, :-1],
@@ -75,7 +78,7 @@ def _causality(config: Config, parts: Parts, leaves: Tensors, values: Tensors) -
 
 def _first(grads: Tensors) -> Items:
     """What reaches the first position, which has no target."""
-    first = {name: grad[:, 0] if name == "x" else grad[:, :, 0] for name, grad in grads.items() if name in "xqkv"}
+    first = {name: grad[:, 0] if name == "x" else grad[:, :, 0] for name, grad in grads.items() if name in "xkv"}
     return {
         "first/grad/logits": grads["logits"][:, 0],
         **{f"first/reached/{name}": bool(grad.any()) for name, grad in first.items()},
@@ -83,7 +86,7 @@ def _first(grads: Tensors) -> Items:
 
 
 def train(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items:
-    """All AdamW steps without interruption; leaves a checkpoint on the way and one at the end. One SGD step beside it."""
+    """All AdamW steps, leaving a checkpoint on the way and one at the end; one SGD step beside them."""
     state = start(config, inputs)
     steps = []
     for step in descend(config, parts, state, whole(inputs)):
@@ -170,7 +173,7 @@ def _sgd_step(config: Config, parts: Parts, inputs: Tensors, first: Tensors) -> 
 
 def _backward(value: Tensor, upstream: Tensor) -> None:
     """From a given gradient of `value`. value.backward(upstream) would import the whole of sympy, a second."""
-    (value * upstream).sum().backward()
+    (value * upstream).sum().backward()  # type: ignore[no-untyped-call]
 
 
 def _gradients(prefix: str, **leaves: Tensor) -> Items:

@@ -9,16 +9,18 @@ from labs.block.config import Config
 from labs.block.parts import Parts
 
 Tensors = dict[str, Tensor]
+Drop = Callable[[Tensor], Tensor]
 
 PARAMETERS = ("gamma_1", "gamma_2", "w_q", "w_k", "w_v", "w_o", "w_gate", "w_up", "w_down", "w_head")
 
 
-def layer(config: Config, parts: Parts, p: Tensors, x: Tensor, drop: Callable[[Tensor], Tensor] | None = None) -> Tensors:
+def layer(config: Config, parts: Parts, p: Tensors, x: Tensor, drop: Drop | None = None) -> Tensors:
     """Intermediates from x [B,T,d] to the layer's output residual_2; `drop` acts on the gated features."""
     t: Tensors = {}
     t["normed_1"] = parts.norm(x, p["gamma_1"], config.epsilon)
     for name, heads in (("q", config.heads), ("k", config.kv_heads), ("v", config.kv_heads)):
-        t[name] = parts.linear(t["normed_1"], p[f"w_{name}"]).unflatten(-1, (heads, -1)).transpose(1, 2)
+        rows = parts.linear(t["normed_1"], p[f"w_{name}"])
+        t[name] = rows.reshape(*rows.shape[:2], heads, -1).transpose(1, 2)  # [B,heads,T,D]
     q, k = _turned(config, parts, t)
     t["scores"] = parts.scores(q, k)
     t["probs"] = parts.softmax(t["scores"], parts.causal(x.shape[1]))

@@ -1,4 +1,5 @@
-"""The parts of the torch side, in plain torch. Their signatures and meanings are in parts.py."""
+"""The parts of the torch side, in plain torch. Signatures and meanings are in parts.py."""
+# ruff: noqa: D103 (a docstring each would repeat parts.py)
 
 import math
 from pathlib import Path
@@ -11,6 +12,8 @@ from torch.optim.adamw import adamw  # the functions: constructing torch.optim.A
 from torch.optim.sgd import sgd as torch_sgd
 
 from labs.block.parts import Parts
+
+UNSUPERVISED = -100  # the label that cross_entropy passes over
 
 
 def norm(x: Tensor, gamma: Tensor, epsilon: float) -> Tensor:
@@ -67,8 +70,8 @@ def gate(gates: Tensor, up: Tensor) -> Tensor:
 
 
 def loss(logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
-    losses = F.cross_entropy(logits.flatten(0, -2), labels.flatten(), reduction="none")  # 0 at label -100
-    counted = weights.flatten() * (labels.flatten() != -100)
+    losses = F.cross_entropy(logits.flatten(0, -2), labels.flatten(), reduction="none", ignore_index=UNSUPERVISED)
+    counted = weights.flatten() * (labels.flatten() != UNSUPERVISED)
     return (losses * counted).sum() / counted.sum()
 
 

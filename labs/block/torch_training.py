@@ -1,4 +1,4 @@
-"""Training in torch: AdamW steps on a state that a checkpoint holds completely, and the batches of the stochastic run."""
+"""Training in torch: AdamW steps on a state that a checkpoint holds completely, and the stochastic run's batches."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -8,7 +8,7 @@ from torch import Tensor
 
 from labs.block.config import Config
 from labs.block.parts import Parts
-from labs.block.torch_layer import PARAMETERS, Tensors, layer, objective
+from labs.block.torch_layer import PARAMETERS, Drop, Tensors, layer, objective
 
 State = dict[str, Any]
 Batch = tuple[Tensor, Tensor, Tensor]  # x, labels, weights
@@ -35,7 +35,7 @@ def descend(
     parts: Parts,
     state: State,
     batches: Callable[[State], Batch],
-    drop: Callable[[Tensor], Tensor] | None = None,
+    drop: Drop | None = None,
 ) -> Iterator[Items]:
     """Take steps until all are done, changing `state`; yields each one's loss, gradients and what it led to."""
     params = {name: state["param"][name].detach().requires_grad_() for name in PARAMETERS}  # same memory
@@ -45,7 +45,7 @@ def descend(
         loss = objective(config, parts, params, hidden, labels, weights)["loss"]
         for value in params.values():
             value.grad = None
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         grads = {name: value.grad for name, value in params.items() if value.grad is not None}
         _update(config, parts, state, grads)
         state["done"] += 1

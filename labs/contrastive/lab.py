@@ -39,7 +39,7 @@ ITEMS = {
     "rank*/counts": "n_q of every rank, exchanged",
     "rank*/labels": "where this rank's rows are among all: n_0 + ... + n_{r-1} + row",
     "rank*/weight": "w_r = n_r W/N",
-    "rank*/features_[ab]": "f of this rank's rows",
+    "rank*/own/features_[ab]": "f of this rank's rows",
     "rank*/gathered/ids": "whose rows were gathered, in order",
     "rank*/gathered/features_[ab]": "f of all rows, gathered",
     "rank*/gather/own/loss": "c_r <u, all>",
@@ -77,7 +77,7 @@ def rules(config: Config) -> tuple[Rule, ...]:
     """The checks that are not `close` or `exact`."""
     gradients = [f"grad/features_{side}" for side in "ab"]
     gradients += [f"{kind}/{name}" for kind in ("grad", "averaged") for name in PARAMETERS]
-    nothing = ["loss", *gradients]
+    nothing = ["loss", *gradients, *(["updated/log_scale"] if config.log_scale == 0 else [])]
     ranks = range(config.world_size)
     return (
         *(zero(f"rank{rank}/alone/{name}") for rank in ranks for name in nothing),
@@ -165,7 +165,7 @@ WITNESSES = (
 )
 
 
-SHARED = ("counts", "labels", "weight", "features_[ab]", "gathered/*", "gather/*")
+SHARED = ("counts", "labels", "weight", "own/*", "gathered/*", "gather/*")
 
 
 def _ranks(config: Config) -> int:

@@ -63,7 +63,10 @@ class Parts:
         }
     )
     average: Callable[[Module], Any] = field(
-        metadata={"doc": "(module) -> the module wrapped so that backward averages gradients over ranks"}
+        metadata={
+            "doc": "(module) -> the module wrapped so that backward averages gradients over ranks; has .module and "
+            ".no_sync() as DistributedDataParallel has"
+        }
     )
     step: Callable[[Tensor, Tensor, float], None] = field(
         metadata={"doc": "(parameter, gradient, lr): one SGD step, in place"}

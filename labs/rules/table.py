@@ -71,7 +71,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "scale_missing",
             rule="scores are divided by the root of the head's width, 4: exp(ln 3) to 1 for the first key",
-            fault="they are not: exp(2 ln 3) to 1",
+            fault="scores are not divided: exp(2 ln 3) to 1",
             source="common",
             given={"q": (1.0, 1.0, 1.0, 1.0), "k": 0.5493061443340548457, "v": (1.0, 0.0)},
             right=0.75,
@@ -80,7 +80,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "causal_off",
             rule="a position sees itself and what was before it",
-            fault="it sees what comes after, too",
+            fault="a position sees what comes after it, too",
             source="common",
             given={"v": (1.0, 3.0)},
             right=(1.0, 2.0),
@@ -89,7 +89,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "causal_top_left",
             rule="2 queries, 5 keys, offset 0: the first query sees the first key",
-            fault="it is aligned to the last keys",
+            fault="the mask is aligned to the last keys",
             source="pytorch 108108",
             given={"v": (1.0, 2.0, 3.0, 4.0, 5.0), "queries": 2},
             right=(1.0, 1.5),
@@ -98,7 +98,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "causal_bottom_right",
             rule="2 queries behind a cache of 3 keys, offset 3: the last query sees every key",
-            fault="it is aligned to the first keys",
+            fault="the mask is aligned to the first keys",
             source="pytorch 108108",
             given={"v": (1.0, 2.0, 3.0, 4.0, 5.0), "queries": 2},
             right=(2.5, 3.0),
@@ -107,7 +107,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "masked_row_nan",
             rule="a query that sees no key gives 0 and has gradient 0: output, dq",
-            fault="softmax of nothing is NaN",
+            fault="the softmax of nothing is NaN",
             source="pytorch 103749",
             given={"q": 1.0, "k": (1.0, 2.0), "v": (3.0, 4.0)},
             right=(0.0, 0.0),
@@ -125,7 +125,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "silu_derivative",
             rule="at a = ln 3, sigma = 3/4: the derivative is sigma + a sigma (1 - sigma)",
-            fault="sigma alone",
+            fault="the derivative is sigma alone",
             source="gate kernels",
             given={"a": 1.0986122886681096914},
             right=0.95598980412527056714,
@@ -142,8 +142,8 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         ),
         Row(
             "residual_gradient_dropped",
-            rule="and so do their gradients: 1 + 3",
-            fault="only the layer's is passed on",
+            rule="the gradients of two paths add up: 1 + 3",
+            fault="only the layer's gradient is passed on",
             source="common",
             given={"x": 2.0, "w": 3.0},
             right=4.0,
@@ -181,7 +181,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "adam_bias_correction_missing",
             rule="with corrected moments the first step is lr",
-            fault="0.1 g / sqrt(0.001 g^2)",
+            fault="moments are not corrected: 0.1 g / sqrt(0.001 g^2)",
             source="DeepSpeed PR 8496",
             given={"g": 0.5, "lr": 1.0},
             right=1.0,
@@ -208,7 +208,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "resume_without_second_moment",
             rule="p after two Adam steps with a checkpoint in between, gradients 1 and 3",
-            fault="exp_avg_sq starts again",
+            fault="the second moment starts again",
             source="tinker-feedback 127",
             given={"g": (1.0, 3.0), "lr": 0.1},
             right=-0.19177811189803044914,
@@ -226,7 +226,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "resume_moments_cast",
             rule="a moment comes back from a checkpoint as it was",
-            fault="it is stored as bfloat16",
+            fault="moments are stored as bfloat16",
             source="torchtitan PR 4615",
             given={"moment": 0.1234567},
             right=0.1234567,
@@ -253,7 +253,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "clip_per_micro_batch",
             rule="micro-batches 10, 0 and 0, 1 are added up, then clipped to norm 1",
-            fault="each is clipped by itself",
+            fault="each micro-batch is clipped by itself",
             source="accumulation loops",
             given={"g": ((10.0, 0.0), (0.0, 1.0)), "max_norm": 1.0},
             right=(0.99503719020998913567, 0.099503719020998913567),
@@ -262,7 +262,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "recompute_random_state",
             rule="a recomputed dropout mask is the first one: share of equal elements",
-            fault="the random state is not put back, so about half of them are",
+            fault="the random state is not put back: about half of the elements are equal",
             source="activation checkpointing",
             given={"elements": 1024, "keep": 0.5},
             right=1.0,
@@ -273,7 +273,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "mask_leak",
             rule="two packed documents, equal scores: each position averages its own document up to itself",
-            fault="it averages everything before it",
+            fault="a position averages everything before it",
             source="transformers PR 46634, trl 784",
             given={"documents": (0, 0, 1, 1), "v": (10.0, 20.0, 1.0, 3.0)},
             right=(10.0, 15.0, 1.0, 2.0),
@@ -282,7 +282,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "mask_all_ones",
             rule="a padding mask of ones says that nothing is padding, and nothing about documents",
-            fault="it switches the isolation of documents off",
+            fault="a mask of ones switches the isolation of documents off",
             source="transformers PR 46634, trl 784",
             given={"documents": (0, 0, 1, 1), "v": (10.0, 20.0, 1.0, 3.0), "padding_mask": (1, 1, 1, 1)},
             right=(10.0, 15.0, 1.0, 2.0),
@@ -291,7 +291,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "positions_continue",
             rule="positions start again with each packed document",
-            fault="they run on",
+            fault="positions run on",
             source="nanoVLM 201",
             given={"documents": (0, 0, 1, 1)},
             right=(0, 1, 0, 1),
@@ -300,7 +300,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "label_across_boundary",
             rule="the last token of a document predicts nothing: targets, then how many",
-            fault="it predicts the next document's first token",
+            fault="the last token predicts the next document's first",
             source="torchtitan PR 4075",
             given={"ids": (10, 11, 20, 21), "documents": (0, 0, 1, 1)},
             right=(11, NONE, 21, NONE, 2),
@@ -317,8 +317,8 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         ),
         Row(
             "pad_supervised",
-            rule="padding is no target",
-            fault="it is",
+            rule="padding is no target: targets, then how many",
+            fault="padding is predicted",
             source="common",
             given={"ids": (5, 6, 7, 0, 0), "length": 3, "pad": 0},
             right=(6, 7, NONE, NONE, NONE, 2),
@@ -336,7 +336,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "wrong_turn_final",
             rule="roles 0 user, 1 assistant, 2 tool: only the final turn is supervised",
-            fault="every assistant turn is",
+            fault="every assistant turn is supervised",
             source="oumi PR 2369",
             given={"roles": (0, 0, 1, 1, 2, 0, 1, 1)},
             right=(False, False, False, False, False, False, True, True),
@@ -345,7 +345,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "truncation_silent_empty",
             rule="cut to 5, a prompt of 6 and a completion of 2 have no target: how many, and that it is reported",
-            fault="trained on as if it were an example with loss 0",
+            fault="the empty row is trained on as an example with loss 0",
             source="trl 6668",
             given={"prompt": 6, "completion": 2, "limit": 5},
             right=(0, 1),
@@ -374,7 +374,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "zero_labels_nan",
             rule="no label: the loss is 0 and so is every gradient: loss, dlogits",
-            fault="0/0",
+            fault="a mean of nothing: 0/0",
             source="pytorch 70348",
             given={"logits": (1.0, 2.0), "label": NONE},
             right=(0.0, 0.0, 0.0),
@@ -383,7 +383,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "zero_labels_constant",
             rule="no label: the loss is still connected to the logits",
-            fault="it is a constant without a graph",
+            fault="the loss is a constant without a graph",
             source="trl 6548",
             given={"logits": (1.0, 2.0), "label": NONE},
             right=True,
@@ -401,7 +401,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "mean_of_means",
             rule="two micro-batches of 3 and 1 tokens: 16/4",
-            fault="the mean of their means, 2 and 10",
+            fault="the mean of the means, 2 and 10",
             source="transformers PR 34191",
             given={"first": (1.0, 2.0, 3.0), "second": (10.0,)},
             right=4.0,
@@ -410,7 +410,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "mean_of_rank_means",
             rule="two ranks of 5 and 1 tokens, averaged: local sum x 2 / 6 each",
-            fault="the mean of their means, 1 and 7",
+            fault="the mean of the means, 1 and 7",
             source="transformers 34242",
             given={"first": (1.0, 1.0, 1.0, 1.0, 1.0), "second": (7.0,)},
             right=2.0,
@@ -419,7 +419,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "accumulation_not_divided",
             rule="4 micro-batches of equal size: the mean of their gradients",
-            fault="their sum, 4 times as much",
+            fault="the sum of the gradients, 4 times as much",
             source="nanoGPT 168",
             given={"g": (1.0, 2.0, 3.0, 6.0)},
             right=3.0,
@@ -428,7 +428,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "last_window_divided_by_k",
             rule="accumulation over 4, the last window has 2: their mean",
-            fault="divided by 4 all the same",
+            fault="the last window is divided by 4 all the same",
             source="Lightning 19987",
             given={"g": (2.0, 4.0), "window": 4},
             right=3.0,
@@ -448,7 +448,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "alpha_without_rank",
             rule="s = alpha/r",
-            fault="s = alpha",
+            fault="the scale is alpha",
             source="mlx-vlm 841",
             given={"alpha": 16.0, "rank": 8},
             right=2.0,
@@ -457,7 +457,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "rs_scale_confused",
             rule="alpha/r, alpha/sqrt(r)",
-            fault="one for the other",
+            fault="one scale is taken for the other",
             source="TensorRT-LLM 1668",
             given={"alpha": 8.0, "rank": 4},
             right=(2.0, 4.0),
@@ -466,7 +466,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "both_zero",
             rule="B = 0, A = 1/2: dB of the first step, dA of the second, for x = 1, target 1, lr 1",
-            fault="A = 0 as well: neither ever has a gradient",
+            fault="A starts at 0 as well: neither ever has a gradient",
             source="relora 18",
             given={"x": 1.0, "target": 1.0, "a": 0.5, "lr": 1.0},
             right=(-0.5, -0.375),
@@ -493,7 +493,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "input_gradient_missing",
             rule="dX = G W + s G B A: 2 + 2/4",
-            fault="the base's part alone",
+            fault="dX is the base's part alone",
             source="hand-written branches",
             given={"x": 1.0, "w": 2.0, "a": 0.5, "b": 0.5, "s": 2.0},
             right=2.5,
@@ -502,7 +502,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "base_trained",
             rule="a frozen base is what it was after a step with dW = 2, lr 0.1",
-            fault="it moves",
+            fault="the base moves",
             source="axolotl PR 159",
             given={"x": 2.0, "w": 3.0, "a": 0.5, "b": 0.25, "lr": 0.1},
             right=3.0,
@@ -511,7 +511,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "merge_without_scale",
             rule="merged: W + A B / 4",
-            fault="W + A B",
+            fault="A B is added without the scale",
             source="microsoft/LoRA 103",
             given={"w": ((1.0, 0.0), (0.0, 1.0)), "a": ((1.0,), (2.0,)), "b": ((3.0, 4.0),), "s": 0.25},
             right=((1.75, 1.0), (1.5, 3.0)),
@@ -529,7 +529,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "merge_twice",
             rule="merged: W + A B / 4",
-            fault="merged into a base that was merged already",
+            fault="merged into a base that holds the delta already",
             source="microsoft/LoRA 34",
             given={"w": ((1.0, 0.0), (0.0, 1.0)), "a": ((1.0,), (2.0,)), "b": ((3.0, 4.0),), "s": 0.25},
             right=((1.75, 1.0), (1.5, 3.0)),
@@ -547,7 +547,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "requantize_wrong_base",
             rule="0.30 on a grid of 1/7 is 2/7, and the adapter's 0.01 was trained on that",
-            fault="it is added to 0.30",
+            fault="the delta is added to 0.30",
             source="unsloth-zoo PR 810",
             given={"w": (0.30, 1.0), "delta": 0.01},
             right=0.29571428571428571429,
@@ -639,7 +639,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "uneven_equal_weight",
             rule="5 and 3 rows on 2 ranks: their means are weighted by n 2/8",
-            fault="by 1",
+            fault="the means are weighted by 1",
             source="common",
             given={"rows": (5, 3)},
             right=(1.25, 0.75),
@@ -657,7 +657,7 @@ THEMES: Mapping[str, tuple[Row, ...]] = {
         Row(
             "ranks_diverge",
             rule="p = 1, gradients 1 and 3 on 2 ranks, averaged, lr 0.1: the same p on both",
-            fault="a parameter that is not synchronised",
+            fault="each rank steps by its own gradient",
             source="pytorch 109191",
             given={"p": 1.0, "g": (1.0, 3.0), "lr": 0.1},
             right=(0.8, 0.8),

@@ -7,25 +7,25 @@ from torch import Tensor
 from . import torch_ranks as right
 
 
-def detached(shares: list[Tensor], rank: int) -> Tensor:
+def _detached(shares: list[Tensor], rank: int) -> Tensor:
     """A gather without gradient, the own share put back in."""
     return torch.cat([share if r == rank else share.detach() for r, share in enumerate(shares)])
 
 
 def gather_detached_global(x: Tensor, y: Tensor) -> Tensor:
-    return right.shares_of_full(x, y, detached, times=1.0)
+    return right.shares_of_full(x, y, _detached, times=1.0)
 
 
 def loss_times_world(x: Tensor, y: Tensor) -> Tensor:
-    return right.shares_of_full(x, y, detached, times=float(len(x)))
+    return right.shares_of_full(x, y, _detached, times=float(len(x)))
 
 
 def gather_detached_local(x: Tensor, y: Tensor) -> Tensor:
-    return right.cosine_with_full(x, y, detached)
+    return right.cosine_with_full(x, y, _detached)
 
 
 def gather_own_slice(features: Tensor, weights: Tensor) -> Tensor:
-    return right.wanted(features, weights, detached)
+    return right.wanted(features, weights, _detached)
 
 
 def labels_without_offset(rank: Tensor, rows: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ GREEN = [
     {"rank": 1},
     {"rank": 20},
     {"alpha": 64.0},
-    {"alpha": 1e-3},
+    {"alpha": 1e-2},
     {"d_in": 8, "d_out": 8},
     {"d_in": 12, "d_out": 3},
     {"batch": 1, "positions": 1},

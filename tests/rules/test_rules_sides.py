@@ -1,3 +1,4 @@
+import inspect
 import re
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ import torch
 import labs.rules
 from labs.core.inputs import Draw
 from labs.core.registry import load
-from labs.rules import torch_faults, torch_impl
+from labs.rules import reference, torch_faults, torch_impl
 from labs.rules.config import Config
 from labs.rules.controls import CONTROLS
 from labs.rules.lab import LAB
@@ -87,9 +88,23 @@ def test_the_fault_really_computes_the_wrong_number(theme, row):
 @pytest.mark.parametrize(("theme", "row"), ALL, ids=[row.name for _, row in ALL])
 def test_the_literal_has_all_its_digits(theme, row):
     config = Config(theme=theme)
-    reference = LAB.reference(config, LAB.inputs(config, Draw(0)))[f"{row.name}/literal"]
-    assert (reference.dtype, reference.shape) == (np.array(row.right).dtype, np.array(row.right).shape)
-    np.testing.assert_allclose(reference, row.right, rtol=1e-14, atol=1e-16)
+    found = LAB.reference(config, LAB.inputs(config, Draw(0)))[f"{row.name}/literal"]
+    assert (found.dtype, found.shape) == (np.array(row.right).dtype, np.array(row.right).shape)
+    np.testing.assert_allclose(found, row.right, rtol=1e-14, atol=1e-16)
+
+
+@pytest.mark.parametrize(("theme", "row"), ALL, ids=[row.name for _, row in ALL])
+def test_every_side_takes_the_operands_of_the_row(theme, row):
+    for side in (reference, torch_impl, torch_faults):
+        function = getattr(side.MODULES[theme], row.name)
+        assert tuple(inspect.signature(function).parameters) == tuple(row.given), side.__name__
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_every_fault_is_that_of_a_row(theme):
+    module = torch_faults.MODULES[theme]
+    written = {n for n, f in vars(module).items() if getattr(f, "__module__", "") == module.__name__ and n[0] != "_"}
+    assert written == {row.name for row in THEMES[theme]}
 
 
 def test_an_unknown_fault_is_no_attribute():

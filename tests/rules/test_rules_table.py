@@ -71,14 +71,14 @@ PUBLISHED = {
 def test_every_published_number_is_in_the_table(name):
     for published, ours in zip(PUBLISHED[name], (BY_NAME[name].right, BY_NAME[name].wrong), strict=True):
         if published is not None:
-            np.testing.assert_allclose(ours, published, rtol=1e-2 if ours != published else 0, atol=0)
-            # as far as the published digits go
+            assert np.shape(ours) == np.shape(published)
             assert all(map(agrees, np.ravel(ours), np.ravel(published))), (ours, published)
 
 
 def agrees(ours, published):
+    """Equal as far as the published digits go."""
     digits = len(f"{published:.10g}".lstrip("-0.").replace(".", "").split("e")[0])
-    return f"{ours:.{digits}g}" == f"{published:.{digits}g}" or (math.isnan(ours) and math.isnan(published))
+    return f"{float(ours):.{digits}g}" == f"{float(published):.{digits}g}"
 
 
 def test_names_are_unique_and_can_be_functions():
