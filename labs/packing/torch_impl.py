@@ -75,7 +75,8 @@ def isolation(config: Config, inputs: Tensors, parts: Parts, place: Place) -> It
     """Derivatives of each document's logits by the embedded inputs of the whole packed row."""
     rows = packed(config, documents(config, inputs, parts, config.truncation), parts)
     run = forward(config, leaves(inputs), rows, parts)
-    owners, weighted = rows.segments[0], run.logits[0] * inputs["probe"]
+    owners = rows.segments[0]
+    weighted = run.logits[0] * inputs["probe"][: len(owners)]
     inside, across = [], []
     for number in range(int(owners.max()) + 1):
         mine = owners == number
