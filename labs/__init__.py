@@ -3,4 +3,4 @@
 The framework process registers this package by its folder, so this file imports the standard library only.
 """
 
-NAMES = ("lora",)
+NAMES = ("lora", "block", "packing", "contrastive", "rules")

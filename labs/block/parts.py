@@ -7,8 +7,10 @@ V vocabulary. A state is {"param", "exp_avg", "exp_avg_sq", "step": {name: tenso
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from labs.core.setting import part
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,47 +24,39 @@ if TYPE_CHECKING:
 class Parts:
     """The callables of one torch side; `lab run --swap NAME=FILE.py:FUNCTION` replaces one by the user's."""
 
-    norm: Callable[[Tensor, Tensor, float], Tensor] = field(
-        metadata={"doc": "(x [B,T,d], gamma [d], epsilon) -> x gamma / sqrt(mean x^2 + epsilon)"}
+    norm: Callable[[Tensor, Tensor, float], Tensor] = part(
+        "(x [B,T,d], gamma [d], epsilon) -> x gamma / sqrt(mean x^2 + epsilon)"
     )
-    linear: Callable[[Tensor, Tensor], Tensor] = field(metadata={"doc": "(x [B,T,d], W [d,k]) -> x W"})
-    rope: Callable[[Tensor, Tensor, float], Tensor] = field(
-        metadata={"doc": "(x [B,n,T,D], positions [T], base) -> each row turned, element i with element i + D/2"}
+    linear: Callable[[Tensor, Tensor], Tensor] = part("(x [B,T,d], W [d,k]) -> x W")
+    rope: Callable[[Tensor, Tensor, float], Tensor] = part(
+        "(x [B,n,T,D], positions [T], base) -> each row turned, element i with element i + D/2"
     )
-    scores: Callable[[Tensor, Tensor], Tensor] = field(
-        metadata={"doc": "(q [B,H,T,D], k [B,G,T,D]) -> q k^T / sqrt(D) [B,H,T,T], before the mask"}
+    scores: Callable[[Tensor, Tensor], Tensor] = part(
+        "(q [B,H,T,D], k [B,G,T,D]) -> q k^T / sqrt(D) [B,H,T,T], before the mask"
     )
-    causal: Callable[[int], Tensor] = field(
-        metadata={"doc": "(T) -> [T,T] bool, True where a query (row) sees a key (column)"}
+    causal: Callable[[int], Tensor] = part("(T) -> [T,T] bool, True where a query (row) sees a key (column)")
+    softmax: Callable[[Tensor, Tensor], Tensor] = part(
+        "(scores [B,H,T,T], visible [T,T]) -> probabilities; a query that sees nothing has zeros"
     )
-    softmax: Callable[[Tensor, Tensor], Tensor] = field(
-        metadata={"doc": "(scores [B,H,T,T], visible [T,T]) -> probabilities; a query that sees nothing has zeros"}
+    mix: Callable[[Tensor, Tensor], Tensor] = part("(probs [B,H,T,T], v [B,G,T,D]) -> [B,H,T,D]")
+    attention: Callable[[Tensor, Tensor, Tensor], Tensor] = part(
+        "(q, k, v) -> [B,H,T,D]: scores, causal mask, softmax and mix as one operation"
     )
-    mix: Callable[[Tensor, Tensor], Tensor] = field(metadata={"doc": "(probs [B,H,T,T], v [B,G,T,D]) -> [B,H,T,D]"})
-    attention: Callable[[Tensor, Tensor, Tensor], Tensor] = field(
-        metadata={"doc": "(q, k, v) -> [B,H,T,D]: scores, causal mask, softmax and mix as one operation"}
+    residual: Callable[[Tensor, Tensor], Tensor] = part("(x, branch) -> x + branch [B,T,d]")
+    gate: Callable[[Tensor, Tensor], Tensor] = part("(gate [B,T,f], up [B,T,f]) -> silu(gate) up [B,T,f]")
+    loss: Callable[[Tensor, Tensor, Tensor], Tensor] = part(
+        "(logits [B,T,V], labels, weights [B,T]) -> scalar, weighted mean over labels but -100"
     )
-    residual: Callable[[Tensor, Tensor], Tensor] = field(metadata={"doc": "(x, branch) -> x + branch [B,T,d]"})
-    gate: Callable[[Tensor, Tensor], Tensor] = field(
-        metadata={"doc": "(gate [B,T,f], up [B,T,f]) -> silu(gate) up [B,T,f]"}
+    sgd: Callable[[Tensor, Tensor, float], None] = part(
+        "(parameter, gradient, lr): one step of gradient descent, in place"
     )
-    loss: Callable[[Tensor, Tensor, Tensor], Tensor] = field(
-        metadata={"doc": "(logits [B,T,V], labels, weights [B,T]) -> scalar, weighted mean over labels but -100"}
+    optimizer: Callable[..., None] = part(
+        "(params, grads, exp_avgs, exp_avg_sqs, steps, *, lr, beta1, beta2, epsilon, weight_decay): "
+        "one AdamW update of the tensors in these lists, in place; steps are float32 counts of updates done"
     )
-    sgd: Callable[[Tensor, Tensor, float], None] = field(
-        metadata={"doc": "(parameter, gradient, lr): one step of gradient descent, in place"}
+    dropout: Callable[[Tensor, float], Tensor] = part(
+        "(x, share) -> x with that share of elements zero, the others scaled up"
     )
-    optimizer: Callable[..., None] = field(
-        metadata={
-            "doc": "(params, grads, exp_avgs, exp_avg_sqs, steps, *, lr, beta1, beta2, epsilon, weight_decay): "
-            "one AdamW update of the tensors in these lists, in place; steps are float32 counts of updates done"
-        }
-    )
-    dropout: Callable[[Tensor, float], Tensor] = field(
-        metadata={"doc": "(x, share) -> x with that share of elements zero, the others scaled up"}
-    )
-    shuffle: Callable[[int], Tensor] = field(metadata={"doc": "(n) -> a random order of 0 … n-1"})
-    save: Callable[[dict[str, Any], Path], None] = field(metadata={"doc": "(state, path): leave a checkpoint"})
-    load: Callable[[Path], dict[str, Any]] = field(
-        metadata={"doc": "(path) -> the state of a checkpoint, with the bits saved"}
-    )
+    shuffle: Callable[[int], Tensor] = part("(n) -> a random order of 0 … n-1")
+    save: Callable[[dict[str, Any], Path], None] = part("(state, path): leave a checkpoint")
+    load: Callable[[Path], dict[str, Any]] = part("(path) -> the state of a checkpoint, with the bits saved")

@@ -47,7 +47,7 @@ CONTROLS = (
         swap={"gather": "gather_own_slice"},
         must=(
             *_spoiled(ENCODERS, "global", *LOCAL),
-            "rank*/gather/own/grad",
+            "rank*/gather/ours/grad",
             "rank*/detached_global/encoder_share",
         ),
     ),
@@ -57,8 +57,8 @@ CONTROLS = (
         swap={"gather": "gather_own_first"},
         must=(
             "rank1/gathered/*",
-            "rank1/gather/own/loss",
-            "rank*/gather/own/grad",
+            "rank1/gather/ours/loss",
+            "rank*/gather/ours/grad",
             *_mislabelled(*LOCAL),
             *(f"rank0/{route}/grad/{ENCODERS}" for route in LOCAL),
         ),
@@ -140,7 +140,7 @@ CONTROLS = (
         swap={"gather": "gather_even_slice"},
         at=UNEVEN,
         must=(
-            "rank1/gather/own/grad",
+            "rank1/gather/ours/grad",
             *(f"rank1/{route}/grad/{ENCODERS}" for route in ("global", *LOCAL)),
             *(f"rank*/{route}/averaged/{ENCODERS}" for route in ("global", *LOCAL)),
             *(f"rank*/{route}/updated/{ENCODERS}:close" for route in ("global", *LOCAL)),

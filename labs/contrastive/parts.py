@@ -6,8 +6,10 @@ of the features. Ranks are those of the default process group.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from labs.core.setting import part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,53 +27,41 @@ if TYPE_CHECKING:
 class Parts:
     """The callables of one torch side; `lab run --swap NAME=FILE.py:FUNCTION` replaces one by the user's."""
 
-    encode: Callable[[Tensor, Tensor], Tensor] = field(
-        metadata={"doc": "(x [n,d], w [d,D]) -> features [n,D], rows of length 1"}
+    encode: Callable[[Tensor, Tensor], Tensor] = part("(x [n,d], w [d,D]) -> features [n,D], rows of length 1")
+    scale: Callable[[Tensor], Tensor] = part("(log_scale []) -> the factor on the cosines, with its gradient")
+    exchange_counts: Callable[[int], Counts] = part("(n) -> counts of all ranks, in rank order")
+    labels: Callable[[Counts, int], Tensor] = part(
+        "(counts, rank) -> [n] int64: where each own row's partner is among the gathered rows"
     )
-    scale: Callable[[Tensor], Tensor] = field(
-        metadata={"doc": "(log_scale []) -> the factor on the cosines, with its gradient"}
+    weight: Callable[[str, Counts, int], float] = part(
+        "(kind, counts, rank) -> factor on this rank's loss; kind is global or local"
     )
-    exchange_counts: Callable[[int], Counts] = field(metadata={"doc": "(n) -> counts of all ranks, in rank order"})
-    labels: Callable[[Counts, int], Tensor] = field(
-        metadata={"doc": "(counts, rank) -> [n] int64: where each own row's partner is among the gathered rows"}
+    gather: Callable[[Tensor, Counts, int], Tensor] = part(
+        "(x [n,k], counts, rank) -> [N,k] in rank order, with gradient to every rank's x"
     )
-    weight: Callable[[str, Counts, int], float] = field(
-        metadata={"doc": "(kind, counts, rank) -> factor on this rank's loss; kind is global or local"}
+    gather_detached: Callable[[Tensor, Counts, int], Tensor] = part(
+        "(x [n,k], counts, rank) -> the same rows; the own ones alone have a gradient"
     )
-    gather: Callable[[Tensor, Counts, int], Tensor] = field(
-        metadata={"doc": "(x [n,k], counts, rank) -> [N,k] in rank order, with gradient to every rank's x"}
+    framework_gather: Callable[[Tensor, Counts, int], Tensor] = part(
+        "(x [n,k], counts, rank) -> as gather, by what torch offers itself; equal counts only"
     )
-    gather_detached: Callable[[Tensor, Counts, int], Tensor] = field(
-        metadata={"doc": "(x [n,k], counts, rank) -> the same rows; the own ones alone have a gradient"}
+    global_loss: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor], Tensor] = part(
+        "(f_a [n,D], f_b, keys_a [N,D], keys_b, factor, labels) -> symmetric InfoNCE of all rows"
     )
-    framework_gather: Callable[[Tensor, Counts, int], Tensor] = field(
-        metadata={"doc": "(x [n,k], counts, rank) -> as gather, by what torch offers itself; equal counts only"}
+    local_loss: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor], Tensor] = part(
+        "(the same) -> symmetric InfoNCE of the own rows against all keys"
     )
-    global_loss: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor], Tensor] = field(
-        metadata={"doc": "(f_a [n,D], f_b, keys_a [N,D], keys_b, factor, labels) -> symmetric InfoNCE of all rows"}
+    micro_batches: Callable[[int, int], list[slice]] = part(
+        "(n, size) -> the slices of consecutive rows that micro-batches take"
     )
-    local_loss: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor], Tensor] = field(
-        metadata={"doc": "(the same) -> symmetric InfoNCE of the own rows against all keys"}
+    replay: Callable[[Module, Pairs, Pairs, Tensor], None] = part(
+        "(model, inputs, gradients, factor gradient): the second pass of cached micro-batches; gradients of "
+        "each micro-batch's features and of the factor go back through the model, averaged over ranks at the end"
     )
-    micro_batches: Callable[[int, int], list[slice]] = field(
-        metadata={"doc": "(n, size) -> the slices of consecutive rows that micro-batches take"}
+    average: Callable[[Module], Any] = part(
+        "(module) -> the module wrapped so that backward averages gradients over ranks; has .module and "
+        ".no_sync() as DistributedDataParallel has"
     )
-    replay: Callable[[Module, Pairs, Pairs, Tensor], None] = field(
-        metadata={
-            "doc": "(model, inputs, gradients, factor gradient): the second pass of cached micro-batches; gradients of "
-            "each micro-batch's features and of the factor go back through the model, averaged over ranks at the end"
-        }
-    )
-    average: Callable[[Module], Any] = field(
-        metadata={
-            "doc": "(module) -> the module wrapped so that backward averages gradients over ranks; has .module and "
-            ".no_sync() as DistributedDataParallel has"
-        }
-    )
-    step: Callable[[Tensor, Tensor, float], None] = field(
-        metadata={"doc": "(parameter, gradient, lr): one SGD step, in place"}
-    )
-    save: Callable[[Mapping[str, Tensor], Path], None] = field(metadata={"doc": "(parameters, path): a checkpoint"})
-    load: Callable[[Path], dict[str, Tensor]] = field(
-        metadata={"doc": "(path) -> the parameters of a checkpoint, with the bits saved"}
-    )
+    step: Callable[[Tensor, Tensor, float], None] = part("(parameter, gradient, lr): one SGD step, in place")
+    save: Callable[[Mapping[str, Tensor], Path], None] = part("(parameters, path): a checkpoint")
+    load: Callable[[Path], dict[str, Tensor]] = part("(path) -> the parameters of a checkpoint, with the bits saved")

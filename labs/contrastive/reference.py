@@ -164,7 +164,7 @@ def _gather_items(config: Config, inputs: Arrays, known: Known, rank: int) -> Ar
     c, upstream, rows = inputs["rank_weights"], inputs["upstream"], known.rows[rank]
     counts = np.array([r.stop - r.start for r in known.rows])
     weighted = {"loss": c[rank] * np.sum(upstream * f_a), "grad": np.sum(c) * upstream[rows]}
-    gathers = ("own", "framework") if len(set(counts)) == 1 else ("own",)
+    gathers = ("ours", "framework") if len(set(counts)) == 1 else ("ours",)
     return {
         "counts": counts,
         "labels": labels(rows),

@@ -59,7 +59,7 @@ def gather(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items
         "gathered/ids": parts.gather(inputs["ids"][own].unsqueeze(1), counts, place.rank).squeeze(1),
         "gathered/features_a": keys_a,
         "gathered/features_b": keys_b,
-        **_weighted("gather/own", parts.gather, f_a, inputs, counts, place.rank),
+        **_weighted("gather/ours", parts.gather, f_a, inputs, counts, place.rank),
     }
     if min(counts) == max(counts):
         items |= _weighted("gather/framework", parts.framework_gather, f_a, inputs, counts, place.rank)

@@ -1,4 +1,4 @@
-"""How a lab's config.py describes one value: default, bounds, unit and a sentence.
+"""How a lab describes one config value (default, bounds, unit, a sentence) and one part (a sentence).
 
 Standard library only, Python 3.10 syntax: both the referee and the framework process import it. The referee checks the
 bounds (`labs.core.config`); the framework process only rebuilds the dataclass from the resolved values.
@@ -26,6 +26,11 @@ def setting(
     bounds = {"ge": ge, "gt": gt, "le": le, "lt": lt}
     metadata = {"doc": doc, "unit": unit, "bounds": {k: v for k, v in bounds.items() if v is not None}}
     return dataclasses.field(default=default, metadata=metadata)
+
+
+def part(doc: str) -> Any:
+    """A field of a lab's Parts: a callable that people swap, described in a line for `lab show`."""
+    return dataclasses.field(metadata={"doc": doc})
 
 
 def rebuild(cls: type[T], values: Mapping[str, Any]) -> T:

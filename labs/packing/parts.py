@@ -7,8 +7,10 @@ to the token that predicts it; -100 stands for none. q, k, v are [B,H,T,D].
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from labs.core.setting import part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,74 +23,66 @@ if TYPE_CHECKING:
 class Parts:
     """The callables of one torch side; `lab run --swap NAME=FILE.py:FUNCTION` replaces one by the user's."""
 
-    truncate: Callable[[Tensor, Tensor, int, str], tuple[Tensor, Tensor]] = field(
-        metadata={"doc": "(ids [L], learned [L], limit, side) -> both cut on the side: right or left"}
+    truncate: Callable[[Tensor, Tensor, int, str], tuple[Tensor, Tensor]] = part(
+        "(ids [L], learned [L], limit, side) -> both cut on the side: right or left"
     )
-    supervise: Callable[[str, str], Tensor] = field(
-        metadata={"doc": "(roles, turns) -> learned [L] bool; a letter a token; turns is all or final"}
+    supervise: Callable[[str, str], Tensor] = part(
+        "(roles, turns) -> learned [L] bool; a letter a token; turns is all or final"
     )
-    pad: Callable[[Sequence[Tensor], Sequence[Tensor], int], tuple[Tensor, Tensor, Tensor]] = field(
-        metadata={"doc": "(ids, learned of each document, pad id) -> ids, learned, segments [B,T], filled on the right"}
+    pad: Callable[[Sequence[Tensor], Sequence[Tensor], int], tuple[Tensor, Tensor, Tensor]] = part(
+        "(ids, learned of each document, pad id) -> ids, learned, segments [B,T], filled on the right"
     )
-    pack: Callable[[Sequence[Tensor], Sequence[Tensor]], tuple[Tensor, Tensor, Tensor]] = field(
-        metadata={"doc": "(ids, learned of each document) -> ids, learned, segments [1,N], nothing between documents"}
+    pack: Callable[[Sequence[Tensor], Sequence[Tensor]], tuple[Tensor, Tensor, Tensor]] = part(
+        "(ids, learned of each document) -> ids, learned, segments [1,N], nothing between documents"
     )
-    labels: Callable[[Tensor, Tensor, int], Tensor] = field(
-        metadata={"doc": "(ids, learned, pad id) -> labels: the id where it is learned"}
+    labels: Callable[[Tensor, Tensor, int], Tensor] = part(
+        "(ids, learned, pad id) -> labels: the id where it is learned"
     )
-    shift: Callable[[Tensor, Tensor], Tensor] = field(
-        metadata={"doc": "(labels, segments) -> targets: the next token's label, never another document's"}
+    shift: Callable[[Tensor, Tensor], Tensor] = part(
+        "(labels, segments) -> targets: the next token's label, never another document's"
     )
-    shard: Callable[[Tensor, Tensor, int], Tensor] = field(
-        metadata={"doc": "(labels [1,N], segments [1,N], shards) -> targets [shards,n], filled up at the end"}
+    shard: Callable[[Tensor, Tensor, int], Tensor] = part(
+        "(labels [1,N], segments [1,N], shards) -> targets [shards,n], filled up at the end"
     )
-    positions: Callable[[Tensor], Tensor] = field(
-        metadata={"doc": "(segments) -> positions, from 0 in every document; 0 for padding"}
+    positions: Callable[[Tensor], Tensor] = part("(segments) -> positions, from 0 in every document; 0 for padding")
+    mask: Callable[[Tensor], Tensor] = part(
+        "(segments) -> [B,T,T] bool: query i sees key j; padding sees nothing and is not seen"
     )
-    mask: Callable[[Tensor], Tensor] = field(
-        metadata={"doc": "(segments) -> [B,T,T] bool: query i sees key j; padding sees nothing and is not seen"}
+    cu_seqlens: Callable[[Tensor], Tensor] = part(
+        "(segments) -> int32 [documents+1]: where each document starts, and the end"
     )
-    cu_seqlens: Callable[[Tensor], Tensor] = field(
-        metadata={"doc": "(segments) -> int32 [documents+1]: where each document starts, and the end"}
+    rope: Callable[[Tensor, Tensor, float], Tensor] = part(
+        "(x [B,H,T,D], positions, base) -> rotated, element i with element i + D/2"
     )
-    rope: Callable[[Tensor, Tensor, float], Tensor] = field(
-        metadata={"doc": "(x [B,H,T,D], positions, base) -> rotated, element i with element i + D/2"}
+    attention: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor] = part(
+        "(q, k, v, mask) -> [B,H,T,D]; a query that sees nothing gets 0"
     )
-    attention: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor] = field(
-        metadata={"doc": "(q, k, v, mask) -> [B,H,T,D]; a query that sees nothing gets 0"}
+    losses: Callable[[Tensor, Tensor], Tensor] = part(
+        "(logits [B,T,V], targets) -> cross-entropy of every token, 0 without a target"
     )
-    losses: Callable[[Tensor, Tensor], Tensor] = field(
-        metadata={"doc": "(logits [B,T,V], targets) -> cross-entropy of every token, 0 without a target"}
+    count: Callable[[Tensor, Tensor], Tensor] = part(
+        "(labels, targets) -> int64 scalar: how many tokens the loss is a mean of"
     )
-    count: Callable[[Tensor, Tensor], Tensor] = field(
-        metadata={"doc": "(labels, targets) -> int64 scalar: how many tokens the loss is a mean of"}
+    mean: Callable[[Tensor, Tensor], Tensor] = part(
+        "(loss sum, count) -> loss; without targets 0, still connected to the graph"
     )
-    mean: Callable[[Tensor, Tensor], Tensor] = field(
-        metadata={"doc": "(loss sum, count) -> loss; without targets 0, still connected to the graph"}
+    is_empty: Callable[[Tensor], Tensor] = part("(count) -> bool: reports a document that nothing can be learned from")
+    mean_of_means: Callable[[Tensor, Tensor], Tensor] = part(
+        "(loss sums [n], counts [n]) -> mean of the means of the groups that have targets"
     )
-    is_empty: Callable[[Tensor], Tensor] = field(
-        metadata={"doc": "(count) -> bool: reports a document that nothing can be learned from"}
+    accumulation: Callable[[Tensor, Tensor, Tensor, int], Tensor] = part(
+        "(loss sum, count, counts of the window [n], full window) -> what a micro-batch back-propagates"
     )
-    mean_of_means: Callable[[Tensor, Tensor], Tensor] = field(
-        metadata={"doc": "(loss sums [n], counts [n]) -> mean of the means of the groups that have targets"}
+    rank_loss: Callable[[Tensor, Tensor, Tensor, int], Tensor] = part(
+        "(loss sum, count, global count, ranks) -> a rank's loss; its gradients will be averaged"
     )
-    accumulation: Callable[[Tensor, Tensor, Tensor, int], Tensor] = field(
-        metadata={
-            "doc": "(loss sum, count, counts of the window [n], full window) -> what a micro-batch back-propagates"
-        }
+    sgd: Callable[[Tensor, Tensor, float], None] = part("(parameter, gradient, lr): one update, in place")
+    adamw: Callable[[Tensor, Tensor, float, tuple[float, float], float, float], None] = part(
+        "(parameter, gradient, lr, betas, eps, weight decay): the first update, in place"
     )
-    rank_loss: Callable[[Tensor, Tensor, Tensor, int], Tensor] = field(
-        metadata={"doc": "(loss sum, count, global count, ranks) -> a rank's loss; its gradients will be averaged"}
+    save: Callable[[Mapping[str, Mapping[str, Tensor]], Path], None] = part(
+        "(parameters by optimizer, path): leave a checkpoint"
     )
-    sgd: Callable[[Tensor, Tensor, float], None] = field(
-        metadata={"doc": "(parameter, gradient, lr): one update, in place"}
-    )
-    adamw: Callable[[Tensor, Tensor, float, tuple[float, float], float, float], None] = field(
-        metadata={"doc": "(parameter, gradient, lr, betas, eps, weight decay): the first update, in place"}
-    )
-    save: Callable[[Mapping[str, Mapping[str, Tensor]], Path], None] = field(
-        metadata={"doc": "(parameters by optimizer, path): leave a checkpoint"}
-    )
-    load: Callable[[Path], Mapping[str, Mapping[str, Tensor]]] = field(
-        metadata={"doc": "(path) -> the parameters of a checkpoint, with the bits saved"}
+    load: Callable[[Path], Mapping[str, Mapping[str, Tensor]]] = part(
+        "(path) -> the parameters of a checkpoint, with the bits saved"
     )

@@ -103,4 +103,4 @@ def test_unequal_rank_weights_add_up_at_every_rank():
     given = inputs(config, Draw(0))
     given |= {"rank_weights": np.array([1.0, 10.0]), "upstream": np.ones_like(given["upstream"])}
     found = reference(config, given)
-    assert all(np.all(found[f"rank{rank}/gather/own/grad"] == 11) for rank in (0, 1))
+    assert all(np.all(found[f"rank{rank}/gather/ours/grad"] == 11) for rank in (0, 1))

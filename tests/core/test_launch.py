@@ -256,7 +256,7 @@ def kill(process, number=signal.SIGKILL):
 @pytest.mark.parametrize("seed", range(4))
 def test_a_referee_that_is_killed_while_torch_is_imported_leaves_no_process(lab, seed):
     process, group = referee(lab, None)
-    time.sleep(random.Random(seed).uniform(0, 1.2))  # noqa: S311 - a moment, not a secret
+    time.sleep(random.Random(seed).uniform(0, 1.2))
     kill(process)
     assert soon(lambda: not tiny.alive(group), 2)
 
@@ -266,6 +266,6 @@ def test_a_referee_that_is_killed_while_torch_is_imported_leaves_no_process(lab,
 def test_a_referee_that_is_killed_while_stages_run_leaves_no_process(lab, fork, number):
     process, group = referee(lab, fork)
     process.stdout.readline()
-    time.sleep(random.Random(str(fork)).uniform(0, 1))  # noqa: S311
+    time.sleep(random.Random(str(fork)).uniform(0, 1))
     kill(process, number)
     assert soon(lambda: not tiny.alive(group), 2)
