@@ -69,11 +69,14 @@ class Gather(torch.autograd.Function):
         return total[ctx.own], None, None
 
 
-def framework_all_gather() -> Callable[[Tensor], tuple[Tensor, ...]] | None:
-    """Find what torch offers itself, torch.distributed.nn.functional.all_gather; None in a torch that has none."""
+def framework_all_gather() -> Callable[..., tuple[Tensor, ...]] | None:
+    """Find what torch offers itself, torch.distributed.nn.functional.all_gather; None in a torch that has none.
+
+    It has to be told its group: its default is the group that existed when it was imported.
+    """
     try:
         from torch.distributed.nn.functional import all_gather  # noqa: PLC0415 - a torch without it is no error
     except ImportError:
         return None
-    found: Callable[[Tensor], tuple[Tensor, ...]] = all_gather
+    found: Callable[..., tuple[Tensor, ...]] = all_gather
     return found

@@ -4,6 +4,7 @@ import warnings
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import Tensor
 
 from labs.contrastive.config import Config
@@ -122,7 +123,7 @@ def _facts(x: Tensor, counts: list[int], rank: int) -> Items:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         if all_gather is not None:
-            all_gather(x[:1].detach())
+            all_gather(x[:1].detach(), group=dist.group.WORLD)
     used = all_gather is not None and min(counts) == max(counts)
     deprecated = any("deprecated" in str(warning.message) for warning in told)
     return {"gather/framework_used": used, "gather/framework_deprecated": deprecated} if rank == 0 else {}

@@ -126,6 +126,7 @@ def _task(case: Case, stage: Stage) -> Task:
         scratch=str(case.scratch),
         checkpoints=str(case.checkpoints),
         good=str(case.good or ""),
+        resumes=bool(stage.after),
     )
 
 

@@ -27,7 +27,5 @@ class Config:
     shards: int = setting(3, "parts that the packed row is cut into along the sequence", ge=1)
     sgd_lr: float = setting(0.5, "learning rate of the SGD update", gt=0.0)
     adamw_lr: float = setting(0.01, "learning rate of the AdamW update", gt=0.0)
-    beta1: float = setting(0.9, "decay of AdamW's first moment", ge=0.0, lt=1.0)
-    beta2: float = setting(0.999, "decay of AdamW's second moment", ge=0.0, lt=1.0)
     eps: float = setting(1e-6, "AdamW's eps; a tiny gradient's rounding is multiplied by adamw_lr/eps", gt=0.0)
     weight_decay: float = setting(0.1, "AdamW's decoupled decay", ge=0.0)

@@ -77,8 +77,8 @@ class Parts:
         "(loss sum, count, global count, ranks) -> a rank's loss; its gradients will be averaged"
     )
     sgd: Callable[[Tensor, Tensor, float], None] = part("(parameter, gradient, lr): one update, in place")
-    adamw: Callable[[Tensor, Tensor, float, tuple[float, float], float, float], None] = part(
-        "(parameter, gradient, lr, betas, eps, weight decay): the first update, in place"
+    adamw: Callable[[Tensor, Tensor, float, float, float], None] = part(
+        "(parameter, gradient, lr, eps, weight decay): the first update, in place; its betas cancel"
     )
     save: Callable[[Mapping[str, Mapping[str, Tensor]], Path], None] = part(
         "(parameters by optimizer, path): leave a checkpoint"

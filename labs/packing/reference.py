@@ -86,19 +86,21 @@ def _routes(config: Config, inputs: Arrays, alone: Alone) -> Arrays:
     }
     width = max(map(len, alone.docs))
     padding = sum(width - len(ids) for ids in alone.docs)
-    zeros = {"padded/padding/grad": np.zeros((padding, config.d_model), inputs["head"].dtype)} if padding else {}
-    return {**zeros, **{f"{r}/{name}": v for r, own in layouts.items() for name, v in {**own, **shared}.items()}}
+    rows = {}
+    if padding:  # a query that sees nothing reads 0, so its logits are those of the bare embedding
+        rows["padded/padding/logits"] = np.tile(inputs["embedding"][config.pad_id] @ inputs["head"], (padding, 1))
+        rows["padded/padding/grad"] = np.zeros((padding, config.d_model), inputs["head"].dtype)
+    return {**rows, **{f"{r}/{name}": v for r, own in layouts.items() for name, v in {**own, **shared}.items()}}
 
 
 def _updated(config: Config, inputs: Arrays, grads: Arrays) -> Arrays:
-    """Parameters after one update, of each optimizer from the same start."""
-    betas = (config.beta1, config.beta2)
+    """Parameters after one update, of each optimizer from the same start; AdamW's betas cancel in the first."""
     lr, eps, decay = config.adamw_lr, config.eps, config.weight_decay
     found: Arrays = {}
     for name in model.PARAMETERS:
         p, g = inputs[name], grads[name]
         found[f"sgd/{name}"] = sgd.step(p, g, config.sgd_lr)
-        found[f"adamw/{name}"] = adamw.update(p, g, adamw.start(p), lr=lr, betas=betas, eps=eps, weight_decay=decay)[0]
+        found[f"adamw/{name}"] = adamw.update(p, g, adamw.start(p), lr=lr, eps=eps, weight_decay=decay)[0]
     return found
 
 
@@ -130,6 +132,7 @@ def _zero(config: Config, inputs: Arrays, alone: Alone) -> Arrays:
 def _unaffected(config: Config, inputs: Arrays, alone: Alone) -> Arrays:
     """Two rows more, one without labels and one without tokens: nothing changes."""
     return {
+        "unaffected/tokens": np.array([*map(len, alone.docs), config.limit, 0]),
         "unaffected/count": np.array(sum(alone.counts)),
         "unaffected/loss": alone.loss,
         "unaffected/document_mean": _mean_of_means(alone, [1] * len(alone.docs), inputs)[0],

@@ -136,10 +136,8 @@ def rank_mean(total: Tensor, count: Tensor, everywhere: Tensor, ranks: int) -> T
     return right.mean(total, count)
 
 
-def adamw_decay_in_gradient(
-    parameter: Tensor, gradient: Tensor, lr: float, betas: tuple[float, float], eps: float, weight_decay: float
-) -> None:
-    right.adamw(parameter, gradient + weight_decay * parameter, lr, betas, eps, 0.0)
+def adamw_decay_in_gradient(parameter: Tensor, gradient: Tensor, lr: float, eps: float, weight_decay: float) -> None:
+    right.adamw(parameter, gradient + weight_decay * parameter, lr, eps, 0.0)
 
 
 def save_as_float32(parameters: Mapping[str, Mapping[str, Tensor]], path: Path) -> None:

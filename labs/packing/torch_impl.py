@@ -48,6 +48,7 @@ def padded_route(config: Config, inputs: Tensors, parts: Parts, place: Place) ->
     rows = padded(config, documents(config, inputs, parts, config.truncation), parts)
     items, (run,) = _route(config, inputs, parts, "padded", [rows])
     if not rows.real.all():
+        items["padded/padding/logits"] = run.logits[~rows.real]
         items["padded/padding/grad"] = _gradient(run)[~rows.real]
     layout = {name: column[0] for name, column in _layout([rows]).items()}
     return {**items, **_named("padded", layout), **_attention_items("padded", rows.mask, rows, parts)}
@@ -144,13 +145,12 @@ def _gradient(run: Pass) -> Tensor:
 def _updated(config: Config, own: Tensors, parts: Parts) -> Items:
     """Parameters after one update, of each optimizer from the same start."""
     found: Items = {}
-    betas = (config.beta1, config.beta2)
     for name, leaf in own.items():
         if leaf.grad is None:
             continue
         stepped, decayed = (leaf.detach().clone() for _ in range(2))
         parts.sgd(stepped, leaf.grad, config.sgd_lr)
-        parts.adamw(decayed, leaf.grad, config.adamw_lr, betas, config.eps, config.weight_decay)
+        parts.adamw(decayed, leaf.grad, config.adamw_lr, config.eps, config.weight_decay)
         found |= {f"sgd/{name}": stepped, f"adamw/{name}": decayed}
     return found
 

@@ -148,9 +148,7 @@ def sgd(parameter: Tensor, gradient: Tensor, lr: float) -> None:
         )
 
 
-def adamw(
-    parameter: Tensor, gradient: Tensor, lr: float, betas: tuple[float, float], eps: float, weight_decay: float
-) -> None:
+def adamw(parameter: Tensor, gradient: Tensor, lr: float, eps: float, weight_decay: float) -> None:
     with torch.no_grad():
         torch_adamw(
             [parameter],
@@ -161,8 +159,8 @@ def adamw(
             [torch.zeros(())],
             foreach=False,
             amsgrad=False,
-            beta1=betas[0],
-            beta2=betas[1],
+            beta1=0.9,
+            beta2=0.999,
             lr=lr,
             weight_decay=weight_decay,
             eps=eps,

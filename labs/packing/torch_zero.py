@@ -65,6 +65,7 @@ def unaffected(config: Config, inputs: Tensors, parts: Parts, place: Place) -> I
     counts = counted_by_row(rows, parts)
     assert run.x.grad is not None
     return {
+        "unaffected/tokens": rows.real.sum(1),
         "unaffected/count": count,
         "unaffected/loss": loss,
         "unaffected/document_mean": parts.mean_of_means(run.losses.sum(1), counts),

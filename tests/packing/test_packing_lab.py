@@ -38,7 +38,7 @@ GREEN = [
     {"completion": 9},
     {"roles": "ua"},
     {"roles": "aauta"},
-    {"eps": 1e-8, "beta1": 0.0, "weight_decay": 0.0},
+    {"eps": 1e-8, "weight_decay": 0.0},
 ]
 
 

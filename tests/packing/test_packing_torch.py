@@ -15,7 +15,7 @@ from tempfile import mkdtemp
 from labs.packing.torch_impl import PARTS
 x = torch.ones(2, dtype=torch.float64)
 PARTS.sgd(x.clone(), x, 0.1)
-PARTS.adamw(x.clone(), x, 0.1, (0.9, 0.99), 1e-6, 0.1)
+PARTS.adamw(x.clone(), x, 0.1, 1e-6, 0.1)
 PARTS.save({"sgd": {"w": x}}, path := Path(mkdtemp(), "x.pt"))
 PARTS.load(path)
 import sys
@@ -168,8 +168,8 @@ def test_updates_are_plain_sgd_and_decoupled_adamw_in_place():
     gradient = torch.tensor([0.1], dtype=torch.float64)
     right, wrong = p.clone(), p.clone()
     parts.sgd(p, gradient, 0.5)
-    parts.adamw(right, gradient, 0.1, (0.9, 0.999), 1e-12, 0.1)
-    faults.adamw_decay_in_gradient(wrong, gradient, 0.1, (0.9, 0.999), 1e-12, 0.1)
+    parts.adamw(right, gradient, 0.1, 1e-12, 0.1)
+    faults.adamw_decay_in_gradient(wrong, gradient, 0.1, 1e-12, 0.1)
     assert p.item() == 0.95
     assert right.item() == pytest.approx(0.89)
     assert wrong.item() == pytest.approx(0.90)

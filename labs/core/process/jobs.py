@@ -16,6 +16,7 @@ class Task:
     config: the resolved config as plain values; swap: part name -> "fault:NAME" | "file.py:name" | "module:name".
     inputs: folder of <name>.npy; out: folder that gets <item path>.npy; scratch, checkpoints: see `Place`.
     good: a folder with an earlier run's arrays: items whose dtype, shape and bits equal the file there are not written.
+    resumes: the stage reads what an earlier stage left on disk.
     """
 
     stage: str
@@ -26,6 +27,7 @@ class Task:
     scratch: str
     checkpoints: str
     good: str = ""
+    resumes: bool = False
 
 
 @dataclass(frozen=True)

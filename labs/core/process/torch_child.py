@@ -19,6 +19,7 @@ from labs.core.process import lifeline
 from labs.core.process.crew import Seat
 from labs.core.process.interpreter import under_torchrun
 from labs.core.process.jobs import Outcome
+from labs.core.process.reuse import Memory
 from labs.core.process.torch_task import attempt, failure
 from labs.core.process.wire import pack
 
@@ -73,9 +74,10 @@ def _warm_up() -> None:
 
 
 def _work(seat: Seat, line: socket.socket) -> None:
+    memory = Memory()
     for index in range(seat.first, len(seat.job.tasks)):
         line.sendall(pack({"begin": index}))
-        outcome = _join(seat, index) or attempt(seat.job, index, seat.rank, seat.ranks)
+        outcome = _join(seat, index) or attempt(seat.job, index, seat.rank, seat.ranks, memory)
         line.sendall(pack({"outcome": asdict(outcome)}))
         if seat.ranks > 1 and not line.recv(1):  # all ranks begin a task together, or not at all
             return

@@ -10,6 +10,7 @@ import torch
 
 from labs.core.place import Place
 from labs.core.process.jobs import Job, Outcome, Task
+from labs.core.process.reuse import Memory, left, noting
 from labs.core.process.swap import StageError, Swap, guilty, lab_module, load_swap, with_swaps
 from labs.core.process.torch_items import arrays_of, load_inputs, save_items
 from labs.core.setting import rebuild
@@ -17,7 +18,7 @@ from labs.core.setting import rebuild
 _LONGEST = 20_000  # characters of a traceback that are kept: its end says what happened
 
 
-def attempt(job: Job, index: int, rank: int, ranks: int) -> Outcome:
+def attempt(job: Job, index: int, rank: int, ranks: int, memory: Memory) -> Outcome:
     """Run task `index` of a job; an exception of any kind is an outcome too."""
     began = time.perf_counter()
     task = job.tasks[index]
@@ -25,7 +26,9 @@ def attempt(job: Job, index: int, rank: int, ranks: int) -> Outcome:
     try:
         _start_clean()
         _load_swaps(job, task, swaps)
-        written, same = _perform(job, task, swaps, Place(rank, ranks, Path(task.scratch), Path(task.checkpoints)))
+        known = memory.same(task) if ranks == 1 else None
+        place = Place(rank, ranks, Path(task.scratch), Path(task.checkpoints))
+        written, same = _perform(job, task, swaps, place, memory) if known is None else ((), known)
     except BaseException as error:  # noqa: BLE001 - a user's code may raise anything, sys.exit included
         return failure(error, index, rank, swaps, time.perf_counter() - began)
     return Outcome(index, rank, "ok", written, same, seconds=time.perf_counter() - began)
@@ -44,16 +47,21 @@ def _load_swaps(job: Job, task: Task, swaps: list[Swap]) -> None:
         swaps[-1] = load_swap(part, source, job.package, job.path)
 
 
-def _perform(job: Job, task: Task, swaps: Sequence[Swap], place: Place) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _perform(
+    job: Job, task: Task, swaps: Sequence[Swap], place: Place, memory: Memory
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     lab = lab_module(job.package, job.path, "torch_impl")
     if task.stage not in lab.STAGES:
         raise StageError(f"there is no stage {task.stage!r}; the stages are {', '.join(lab.STAGES)}")
     config = rebuild(lab_module(job.package, job.path, "config").Config, task.config)
-    parts = with_swaps(lab.PARTS, {swap.part: swap.callable for swap in swaps})
+    parts, read = noting(with_swaps(lab.PARTS, {swap.part: swap.callable for swap in swaps}))
     for folder in (task.scratch, task.checkpoints):
         os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - pathlib is slow, and this is often
+    before = left(task)
     result = lab.STAGES[task.stage](config, load_inputs(task.inputs), parts, place)
-    return save_items(arrays_of(task.stage, result), task.out, task.good)
+    items = arrays_of(task.stage, result)
+    memory.note(task, read, tuple(items), before)
+    return save_items(items, task.out, task.good)
 
 
 def failure(error: BaseException, index: int, rank: int, swaps: list[Swap], seconds: float) -> Outcome:
