@@ -135,7 +135,7 @@ def conclude(trial: Trial, expected: Expected, framework: Framework, deadline: f
     observed = Observed({n: p for n, p in paths.items() if n not in expected.unselected and n not in facts})
     with timed(seconds, "judge"):
         checks = judge_all(expected.rules, expected.reference, observed, tolerances)
-    stated = Observed({n: p for n, p in paths.items() if n in facts})
+    stated = dict(Observed({n: p for n, p in paths.items() if n in facts}))
     return Judged((*checks, *expected.witnesses), tuple(found), ran, observed, stated, seconds)
 
 

@@ -196,3 +196,32 @@ print([name for name in sys.modules if re.match("torch", name)] if (re := __impo
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
     assert not re.search("Traceback", out.stderr)
+
+
+def with_facts(lab):
+    change(lab, "torch_impl.py", '"grad/x": x.grad}', '"grad/x": x.grad, "facts/odd": True}')
+    change(lab, "lab.py", '"layer", ("output",', '"layer", ("facts/*", "output",')
+    change(
+        lab,
+        "lab.py",
+        "    controls=CONTROLS,",
+        '    controls=CONTROLS,\n    facts={"facts/odd": "what versions do differently"},',
+    )
+
+
+@pytest.mark.parametrize("save", ["all", "none"])
+def test_a_fact_is_stated_and_not_judged(tanh_layer, tmp_path, save):
+    with_facts(tanh_layer)
+    report, _ = go(tanh_layer, tmp_path, changes=(f"save={save}",))
+    (lab,) = report["labs"]
+    assert report["run"]["exit_code"] == 0
+    assert lab["facts"] == [{"name": "facts/odd", "what": "what versions do differently", "value": True}]
+    assert "facts/odd" not in {c["name"] for c in lab["checks"]}
+
+
+def test_a_fact_that_is_not_stated_is_a_failure(tanh_layer, tmp_path):
+    with_facts(tanh_layer)
+    change(tanh_layer, "torch_impl.py", ', "facts/odd": True', "")
+    report, _ = go(tanh_layer, tmp_path, controls=False)
+    assert report["run"]["exit_code"] == 1
+    assert report["labs"][0]["failures"] == ["fact facts/odd: the torch side did not state it"]
