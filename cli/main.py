@@ -112,7 +112,12 @@ def _explained(error: BaseException) -> tuple[int, str]:
         command = getattr(getattr(error, "ctx", None), "command_path", "lab")
         return USAGE, f"{_flat(error.format_message())} (see {command} --help)"
     code = next((code for kind, code in CODES.items() if isinstance(error, kind)), BUG)
-    return code, _bug(error) if code == BUG else _flat(str(error))
+    return code, _bug(error) if code == BUG else _lines(str(error))
+
+
+def _lines(text: str) -> str:
+    """One sentence a line: a config can have several errors."""
+    return "\n".join(_flat(line) for line in text.splitlines() if line.strip())
 
 
 def _flat(text: str) -> str:

@@ -62,7 +62,10 @@ def _block(lab: Record, bundle: str, look: Look, level: int) -> list[str]:
 def _failures(lab: Record, look: Look, level: int) -> list[str]:
     """Stages first, because missing items follow from them; then checks, worst first; then doubts about the checks."""
     failed = summary.failing(lab)
-    checks = [failure(c, look) for c in failed[:IN_FULL]]
+    unanswered = [c for c in failed if lab["failures"] and c["message"].startswith("missing")]
+    failed = [c for c in failed if c not in unanswered]
+    checks = [[f"{summary.count(len(unanswered), 'check')} without an answer from these stages"]] if unanswered else []
+    checks += [failure(c, look) for c in failed[:IN_FULL]]
     checks += [failure(c, look) if level > 0 else [_one_line(c)] for c in failed[IN_FULL:]]
     stages, doubts = ([_bullet(t, look) for t in texts] for texts in (lab["failures"], summary.doubts(lab)))
     blocks = [_capped(stages, IN_FULL, level), _capped(checks, 2 * IN_FULL, level), _capped(doubts, IN_FULL, level)]
@@ -91,10 +94,12 @@ def failure(check: Record, look: Look) -> list[str]:
     if not check.get("worst"):  # nothing was compared element by element: the message says all
         return [f"{name} ({_kind(check)}): {check['message']}"]
     head = f"{name} ({_kind(check)}): {summary.decades(check)}"
-    rows = [("observed", _side(check, "observed")), ("reference", _side(check, "reference"))]
+    labels = ("derivative", "formula") if check["kind"] == "witness" else ("observed", "reference")
+    rows = [(labels[0], _side(check, "observed")), (labels[1], _side(check, "reference"))]
     rows += [("at", _place(check)), ("limit", _limit(check)), ("wrong side", summary.wrong_side(check))]
     rows += [("arbiter", summary.distances(check))]
-    rows += [("diagnosis", check.get("diagnosis") or ""), ("message", check["message"])]
+    told = " out of tolerance, worst" in check["message"]  # the rows above say the same
+    rows += [("diagnosis", check.get("diagnosis") or ""), ("message", "" if told else check["message"])]
     return [head, *(line for label, text in rows if text for line in _row(label, text, look))]
 
 

@@ -41,7 +41,7 @@ def run(  # one parameter an option: this list is the manual
     ] = None,
     changes: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a config value (sgd.steps=3); repeatable."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a config value (steps=3); repeatable."),
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the inputs, instead of the config's.")] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the bundle goes.")] = Path("artifacts"),

@@ -41,7 +41,7 @@ def _show(name: str, *, yaml: bool, schema: bool) -> int:
 
     settings = config.resolve(name)
     if yaml:
-        emit(config.commented_yaml(settings.lab))
+        emit(config.commented_yaml(settings))
     elif schema:
         emit(json.dumps(config.schema(settings.lab), indent=2))
     else:

@@ -102,7 +102,7 @@ class _Draft:
 
 
 def resolve(name: str, changes: Sequence[str] = (), seed: int | None = None, threads: int | None = None) -> Settings:
-    """Settings of a shipped config's name, a YAML file or a lab folder, with changes ("rank=1", "sgd.steps=3").
+    """Settings of a shipped config's name, a YAML file or a lab folder, with changes ("rank=1", "steps=3").
 
     Raises RequestError: one sentence a problem, with the file and line or the change that it stems from.
     """
@@ -138,10 +138,9 @@ def to_yaml(settings: Settings) -> str:
     return dump(_tree(settings))
 
 
-def commented_yaml(lab: Lab) -> str:
-    """Write the default config with a comment above each key: its sentence, unit and bounds."""
-    settings = _settings(_defaults(lab.name, lab, lab.name))
-    return f"# {lab.title}\n" + dump(_tree(settings), dict(_comments(_file(lab), ())))
+def commented_yaml(settings: Settings) -> str:
+    """Write a config with a comment above each key: its sentence, unit and bounds."""
+    return f"# {settings.lab.title}\n" + dump(_tree(settings), dict(_comments(_file(settings.lab), ())))
 
 
 def schema(lab: Lab) -> dict[str, Any]:

@@ -116,9 +116,9 @@ def verdicts(
     good = {(c.name, c.kind): c for c in judge_all(rules, reference, Observed(paths), tolerances)}
     found = []
     for control, case in bench.faulty:
-        crashed = [r.failure for r in ran if r.case is case and r.crashed]
+        broken = [r.failure for r in ran if r.case is case and r.failure]
         checks = _judge_changed(_judged(items_of(case, ran), facts), paths, rules, reference, good, tolerances)
-        found.append(verdict(control, tuple(good.values()), checks, f"not exercised: {crashed[0]}" if crashed else ""))
+        found.append(verdict(control, tuple(good.values()), checks, f"not exercised: {broken[0]}" if broken else ""))
     return tuple(found)
 
 
@@ -146,14 +146,14 @@ def reads(rule: Rule) -> set[str]:
     return {rule.item, rule.other} if rule.kind == "identical" else {rule.item}
 
 
-def verdict(control: Control, good: Sequence[Check], checks: Sequence[Check], crashed: str = "") -> Verdict:
-    """Compare what failed with what has to fail and what may."""
+def verdict(control: Control, good: Sequence[Check], checks: Sequence[Check], broken: str = "") -> Verdict:
+    """Compare what failed with what has to fail and what may; a `broken` fault did not run, so it proves nothing."""
     must = [c for c in checks if _matches(c, control.must)]
     failed = [c for c in checks if c.status != "passed"]
     unmatched = [p for p in control.must if not any(_matches(c, (p,)) for c in checks)]
     missed = [label(c) for c in must if c.status == "passed"] + unmatched
     leaked = [label(c) for c in failed if not _matches(c, (*control.must, *control.may))]
-    status = "missed" if missed or crashed else "leaked" if leaked else "caught"
+    status = "missed" if missed or broken else "leaked" if leaked else "caught"
     return Verdict(
         control=control,
         status=status,
@@ -162,7 +162,7 @@ def verdict(control: Control, good: Sequence[Check], checks: Sequence[Check], cr
         leaked=tuple(leaked),
         good=min((_decades(c) for c in good if _matches(c, control.must)), default=0.0),
         fault=min((-_decades(c) for c in must), default=0.0),
-        message=crashed,
+        message=broken,
     )
 
 

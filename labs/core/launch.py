@@ -59,6 +59,11 @@ class Framework:
         """Facts about the framework side, once torch is imported. Raises CannotComplete."""
         return self._exchange().ready(deadline)
 
+    @property
+    def imported(self) -> bool:
+        """True once the process has said that torch is imported."""
+        return self._talk is not None and self._talk.imported
+
     def submit(self, job: Job) -> None:
         """Hand over a job; never waits for the other side."""
         self._exchange().submit(job)

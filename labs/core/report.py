@@ -27,7 +27,7 @@ def lab_report(
 ) -> dict[str, Any]:
     """One entry of `labs`: checks, controls and everything else that decides the lab's status."""
     settings = trial.settings
-    failures = list(dict.fromkeys(r.failure for r in judged.ran if r.failure)) + _absent_facts(trial, judged)
+    failures = _stage_failures(judged.ran) + _absent_facts(trial, judged)
     entry: dict[str, Any] = {
         "name": settings.name,
         "lab": settings.lab.name,
@@ -93,6 +93,15 @@ def _status(checks: Sequence[Check], judged: Judged, expected: Expected, failure
         and not expected.wiring.problems
     )
     return "passed" if good else "failed"
+
+
+def _stage_failures(ran: Sequence[Ran]) -> list[str]:
+    """What went wrong in the stages; an error that many share, such as one while importing, is said once."""
+    stages: dict[str, list[str]] = {}
+    for r in ran:
+        if r.failure:
+            stages.setdefault(r.failure.removeprefix(f"stage {r.stage.name}"), []).append(r.stage.name)
+    return [f"stage{'s' * (len(names) > 1)} {', '.join(names)}{what}" for what, names in stages.items()]
 
 
 def _absent_facts(trial: Trial, judged: Judged) -> list[str]:

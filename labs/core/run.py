@@ -75,7 +75,7 @@ def run(request: Request, framework: Framework, progress: Progress = lambda _tex
             with user_code(trial.settings.lab):
                 judged = conclude(trial, known, framework, deadline)
                 checks = investigate(trial, known, judged, framework, scratch / trial.settings.name, deadline)
-            save_arrays(trial, known, checks)
+            save_arrays(trial, known, judged, checks)
             entries.append(lab_report(trial, known, judged, checks, request))
         report = run_report(began, draft.name, request.command, entries)
         report["environment"] = environment(request.command, framework.ready())

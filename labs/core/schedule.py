@@ -5,6 +5,7 @@ controls. A stage that comes `after` another one is in a later job and so a new 
 """
 
 import dataclasses
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -60,7 +61,7 @@ class Ran:
         if raised:
             where = f" in part {raised[0].where}" if raised[0].where else ""
             rank = f" on rank {raised[0].rank}" if self.stage.ranks(self.case.config) > 1 else ""
-            return f"stage {self.stage.name} raised{where}{rank}: {raised[0].error}"
+            return f"stage {self.stage.name} raised{where}{rank}: {raised[0].error}{_place(raised[0].traceback)}"
         if len(self.outcomes) < self.stage.ranks(self.case.config):
             words = f"; its last words: {self.result.log_tail.strip()[-400:]}" if self.result.log_tail.strip() else ""
             return f"stage {self.stage.name}: {self.result.end or 'no answer'}{words}"
@@ -70,6 +71,13 @@ class Ran:
     def crashed(self) -> bool:
         """True when a process died or hung, as opposed to a Python error that it could report."""
         return bool(self.failure) and all(o.status == "ok" for o in self.outcomes)
+
+
+def _place(traceback: str) -> str:
+    """The file and line that an error came from, by the last frame that is no library's."""
+    frames = re.findall(r'File "(.+?)", line (\d+)', traceback)
+    own = [f"{file}:{line}" for file, line in frames if "site-packages" not in file and "/core/process/" not in file]
+    return f" ({own[-1]})" if own else ""
 
 
 def needed(lab: Lab, items: Iterable[str]) -> tuple[Stage, ...]:
@@ -152,6 +160,8 @@ def _result(framework: Framework, job_id: str, deadline: float) -> JobResult:
     try:
         return framework.wait(job_id, deadline)
     except TimedOut:
+        if not framework.imported:  # nobody there to say what was done
+            raise
         return framework.wait(job_id, time.monotonic() + GRACE)
 
 

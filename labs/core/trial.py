@@ -10,11 +10,13 @@ from pathlib import Path
 from labs.core import memory
 from labs.core.config import Settings
 from labs.core.controls import Bench, Verdict, benches, verdicts
+from labs.core.errors import RequestError
 from labs.core.inputs import Draw
-from labs.core.items import plan, promised
+from labs.core.items import Tolerance, plan, promised
 from labs.core.judge import Check, judge_all
 from labs.core.lab import Array, Arrays, Lab, Rule
 from labs.core.launch import Framework
+from labs.core.loading.nearest import nearest
 from labs.core.observed import Observed
 from labs.core.patterns import matches
 from labs.core.schedule import Case, Order, Ran, finish, items_of, needed, orders, start
@@ -98,6 +100,7 @@ def expect(trial: Trial) -> Expected:
     with timed(seconds, "reference"):
         reference = lab.reference(config, trial.inputs)
         every = plan(lab.rules(config), reference)
+    _refuse_idle_patterns(tolerances, promised(every))
     rules = tuple(r for r in every if selected(r.item, r.kind, trial.only))
     with timed(seconds, "witness"):
         witnesses = tuple(w for w in lab.witnesses if selected(w.item, "witness", trial.only))
@@ -108,6 +111,13 @@ def expect(trial: Trial) -> Expected:
         beside = tuple(_known(lab, bench) for bench, _ in trial.beside)
     unselected = frozenset(promised(every)) - frozenset(promised(rules))
     return Expected(reference, rules, unselected, proofs, wired, beside, seconds)
+
+
+def _refuse_idle_patterns(tolerances: Sequence[tuple[str, Tolerance]], items: Sequence[str]) -> None:
+    """A tolerance that no item has is a mistyped one."""
+    for pattern, _ in tolerances:
+        if not any(matches(item, (pattern,)) for item in items):
+            raise RequestError(f"tolerances: {pattern!r} matches no item{nearest(pattern, items)}")
 
 
 def _known(lab: Lab, bench: Bench) -> tuple[tuple[Rule, ...], Arrays]:
@@ -153,17 +163,21 @@ def save_all(folder: Path, arrays: Mapping[str, Array]) -> None:
         save_array(folder / f"{name}.npy", array)
 
 
-def save_arrays(trial: Trial, expected: Expected, checks: Sequence[Check]) -> None:
-    """Keep in the bundle what the config's `save` says: all arrays, those of failing checks, or none."""
+def save_arrays(trial: Trial, expected: Expected, judged: Judged, checks: Sequence[Check]) -> None:
+    """Keep in the bundle what the config's `save` says: all arrays, those of failing checks, or none.
+
+    What a stage wrote before it was stopped was not judged, and is not kept.
+    """
     save, folder = trial.settings.save, trial.folder
     failing = {n for c in checks if c.status != "passed" for n in (c.name, c.other)}
-    keep = {"all": set(expected.reference), "failing": failing, "none": set[str]()}[save]
+    answered = {*judged.observed, *judged.facts}
+    keep = {"all": answered | set(expected.reference), "failing": failing, "none": set[str]()}[save]
     save_all(folder / "reference", {n: a for n, a in expected.reference.items() if n in keep})
+    for file in sorted(folder.glob("observed/**/*.npy")):
+        if file.relative_to(folder / "observed").as_posix().removesuffix(".npy") not in keep & answered:
+            file.unlink()
     if save == "all":
         return
-    for name in sorted(folder.glob("observed/**/*.npy")):
-        if name.relative_to(folder / "observed").with_suffix("").as_posix() not in keep:
-            name.unlink()
     if not failing or save == "none":
         shutil.rmtree(folder / "inputs")
     shutil.rmtree(folder / "controls", ignore_errors=True)

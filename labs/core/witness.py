@@ -25,7 +25,7 @@ COMPLEX_STEP = 1e-20
 COMPLEX_LIMIT = 1e-12  # times max(1, scale of the derivative)
 DIFFERENCE_STEP = 1e-5
 DIFFERENCE_LIMIT = (1e-6, 1e-9)  # relative to the scale of the derivative, absolute
-EVERY_ELEMENT = 1 << 26  # elements probed x elements of all inputs: beyond it, directions and samples
+EVERY_ELEMENT = 1 << 22  # elements probed x elements of all inputs: beyond it, directions and samples
 SAMPLES = 2
 
 

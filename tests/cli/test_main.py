@@ -54,10 +54,10 @@ def test_each_error_has_its_exit_code(failing, error, code):
     assert main(["list"]) == code
 
 
-def test_an_error_is_one_sentence_on_stderr(failing, capsys):
-    failing(RequestError("rank: got 0,\nexpected an integer >= 1"))
+def test_an_error_is_a_sentence_a_line_on_stderr(failing, capsys):
+    failing(RequestError("rank: got 0,  expected an integer >= 1\n\nalpha: got x\n"))
     main(["list"])
-    assert capsys.readouterr() == ("", "lab: rank: got 0, expected an integer >= 1\n")
+    assert capsys.readouterr() == ("", "lab: rank: got 0, expected an integer >= 1\nalpha: got x\n")
 
 
 def test_a_bug_leaves_its_traceback_in_a_log(failing, capsys):

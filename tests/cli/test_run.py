@@ -103,7 +103,7 @@ def test_without_options_the_request_has_its_defaults(engine):
     ("words", "key", "value"),
     [
         (["lora", "my.yaml"], "names", ("lora", "my.yaml")),
-        (["--set", "rank=1", "--set", "sgd.steps=3"], "changes", ("rank=1", "sgd.steps=3")),
+        (["--set", "rank=1", "--set", "steps=3"], "changes", ("rank=1", "steps=3")),
         (["--seed", "7"], "seed", 7),
         (["--out", "there"], "out", Path("there")),
         (["--python", "/p"], "python", Path("/p")),

@@ -283,7 +283,7 @@ def test_the_framework_process_rebuilds_what_was_validated(value):
 
 
 def test_commented_yaml_loads_back_to_the_default(tmp_path):
-    text = config.commented_yaml(LAB)
+    text = config.commented_yaml(config.resolve(str(SAMPLE)))
     (tmp_path / "sample_lab.yaml").write_text(text)
     assert config.resolve(str(tmp_path / "sample_lab.yaml")) == config.resolve(str(SAMPLE))
     assert "  # learning rate (a finite number > 0 and < 10)\n  lr: 0.1\n" in text

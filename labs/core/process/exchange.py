@@ -39,6 +39,11 @@ class Exchange:
         self._results: dict[str, JobResult] = {}
         self._failure = ""
 
+    @property
+    def imported(self) -> bool:
+        """See `Framework.imported`."""
+        return bool(self._facts)
+
     def ready(self, deadline: float | None) -> dict[str, Any]:
         """See `Framework.ready`."""
         while not self._facts:

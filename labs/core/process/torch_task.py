@@ -66,6 +66,7 @@ def _perform(
 
 def failure(error: BaseException, index: int, rank: int, swaps: list[Swap], seconds: float) -> Outcome:
     """The outcome of a task that raised: one line, the traceback's end, and the swapped-in part it passed through."""
+    traceback.print_exception(type(error), error, error.__traceback__)  # to the log
     loading = [swap.part for swap in swaps if swap.callable is None]
     return Outcome(
         index,

@@ -11,8 +11,9 @@ from typing import Any
 from labs.core.reports import summary
 from labs.core.reports.summary import Record, number
 
-SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")
-ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;", ":": "&#58;"}  # tags, mentions, bare links, emoji
+SPECIAL = re.compile(r"([\\`*\[\]#|~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")  # inside a word _ is a letter
+ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}  # tags, mentions
+COLON = re.compile(r":(?=//|[A-Za-z0-9_+-]+:)")  # links, emoji
 CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]+")
 
 
@@ -31,7 +32,7 @@ def escaped(value: object) -> str:
     """`value` as Markdown text that reads as it is written, on one line."""
     text = CONTROL.sub(" ", str(value))
     marked = SPECIAL.sub(r"\\\1", text)
-    return "".join(ENTITIES.get(char, char) for char in marked)
+    return COLON.sub("&#58;", "".join(ENTITIES.get(char, char) for char in marked))
 
 
 def code(value: object) -> str:

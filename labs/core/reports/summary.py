@@ -57,9 +57,9 @@ def wrong_side(check: Record) -> str:
 
 
 def distances(check: Record) -> str:
-    """How far each side is from the reference run in longdouble; "" where that was not asked."""
-    arbiter = check.get("arbiter")
-    if not arbiter:
+    """How far each side is from the formulas in longdouble; "" where that was not asked, or the formulas are wrong."""
+    arbiter, blame = check.get("arbiter"), check.get("blame")
+    if not arbiter or (blame and blame["side"] != "observed"):
         return ""
     reference, observed = number(arbiter["reference_ulp"]), number(arbiter["observed_ulp"])
     return f"observed {observed:.3g} ULP from the formulas in longdouble, reference {reference:.3g}"
@@ -77,8 +77,13 @@ def trouble(lab: Record) -> list[str]:
 
 
 def doubts(lab: Record) -> list[str]:
-    """Why the checks themselves can't be trusted: missed or leaked controls, wiring."""
+    """Why the checks themselves can't be trusted: missed or leaked controls, wiring.
+
+    Where a check has failed, the lab's own parts may be what failed it, and the controls run on these parts.
+    """
     controls = [control_sentence(c) for c in lab["controls"] if c["status"] != "caught"]
+    if len(controls) > 1 and failing(lab):
+        controls = [f"{len(controls)} of {len(lab['controls'])} known faults can't be told while the run itself is red"]
     return [*controls, *(f"wiring: {p}" for p in lab["wiring"]["problems"])]
 
 
@@ -87,6 +92,8 @@ def control_sentence(control: Record) -> str:
     name, status = control["name"], control["status"]
     reason = f" ({control['why']})" if control["why"] else ""
     failed = _some(control["failed"]) or "nothing"
+    if control.get("message"):
+        return f"control {name} {status}: {control['message']}{reason}"
     if status == "missed":
         return f"control {name} missed: {_some(control['must'])} had to fail, {failed} did{reason}"
     return f"control {name} {status}: failed outside what it may touch: {failed}{reason}"
@@ -106,13 +113,19 @@ def headline(lab: Record) -> str:
 
 def verdict(lab: Record) -> list[str]:
     """The parts of a config's verdict line, headline first."""
-    parts = [headline(lab), _checks(lab)]
+    parts = [headline(lab), _checks(lab), finding(lab)]
     if lab["loosened"]:
         parts.append(count(len(lab["loosened"]), "tolerance") + " loosened")
     parts.append(_margin(lab))
     hits, controls = caught(lab)
     parts.append(f"{hits}/{controls} faults caught" if controls else "no faults tried")
     return [p for p in parts if p]
+
+
+def finding(lab: Record) -> str:
+    """The diagnosis that explains most of the failed checks; "" where there is none."""
+    found = [c["diagnosis"] for c in lab["checks"] if c.get("diagnosis")]
+    return max(found, key=found.count, default="")
 
 
 def count(n: int, noun: str) -> str:
@@ -137,6 +150,8 @@ def _margin(lab: Record) -> str:
 def decades(check: Record) -> str:
     """`7.4 decades left`, `8.1 decades over`, or `not comparable`."""
     headroom = number(check.get("headroom"))
+    if check["status"] != "passed" and headroom > 0:
+        return "inside a limit that says nothing"
     if math.isnan(headroom) or (math.isinf(headroom) and check["status"] != "passed"):
         return "not comparable"
     return f"{abs(headroom):.1f} decades {'left' if check['status'] == 'passed' else 'over'}"
