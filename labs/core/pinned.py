@@ -1,10 +1,11 @@
 """Values pinned with a release: what each item of a lab was at its default config, in one number pair each.
 
-They judge nothing. When the two sides disagree they tell which side moved: inputs are bit-identical everywhere, so at
-the default config both sides still give the pinned values, or the one that does not is the one that changed. A wrong
-formula in the reference's forward pass can be told from a wrong torch side in no other way.
+When the two sides disagree they tell which side moved: inputs are bit-identical everywhere, so at the default config
+both sides still give the pinned values, or the one that does not is the one that changed. A wrong formula in the
+reference's forward pass can be told from a wrong torch side in no other way. When the two sides agree and neither has
+them, both are wrong in the same way, or the mechanics changed on purpose.
 
-`python -m labs.core.pinned LAB` writes a lab's pinned.json again; a test says when it has to be.
+`python -m labs.core.pinned LAB` writes a lab's pinned.json again.
 """
 
 import json

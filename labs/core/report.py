@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from labs.core.run import Request
 
 SCHEMA = "framework-lab/report/1"
+SHOWN = 4  # names in a sentence
 EXIT = {"passed": 0, "failed": 1, "error": 3}
 
 
@@ -27,7 +28,7 @@ def lab_report(
 ) -> dict[str, Any]:
     """One entry of `labs`: checks, controls and everything else that decides the lab's status."""
     settings = trial.settings
-    failures = _stage_failures(judged.ran) + _absent_facts(trial, judged)
+    failures = _stage_failures(judged.ran) + _absent_facts(trial, judged) + _moved(trial, expected)
     entry: dict[str, Any] = {
         "name": settings.name,
         "lab": settings.lab.name,
@@ -102,6 +103,15 @@ def _stage_failures(ran: Sequence[Ran]) -> list[str]:
         if r.failure:
             stages.setdefault(r.failure.removeprefix(f"stage {r.stage.name}"), []).append(r.stage.name)
     return [f"stage{'s' * (len(names) > 1)} {', '.join(names)}{what}" for what, names in stages.items()]
+
+
+def _moved(trial: Trial, expected: Expected) -> list[str]:
+    if not expected.moved:
+        return []
+    names = sorted(expected.moved)
+    shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+    again = f"python -m labs.core.pinned {trial.settings.lab.name}"
+    return [f"the reference no longer has its pinned values at {shown}; when that is meant, pin them again: {again}"]
 
 
 def _absent_facts(trial: Trial, judged: Judged) -> list[str]:

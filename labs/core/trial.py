@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from labs.core import memory
+from labs.core import memory, pinned
 from labs.core.config import Settings
 from labs.core.controls import Bench, Verdict, benches, verdicts
 from labs.core.errors import RequestError
@@ -48,6 +48,7 @@ class Expected:
     witnesses: tuple[Check, ...]
     wiring: Wiring
     beside: tuple[tuple[tuple[Rule, ...], Arrays], ...]  # of each bench
+    moved: frozenset[str]  # items of the reference that lost their pinned values
     seconds: Mapping[str, float]
 
 
@@ -110,7 +111,17 @@ def expect(trial: Trial) -> Expected:
     with timed(seconds, "reference of controls"):
         beside = tuple(_known(lab, bench) for bench, _ in trial.beside)
     unselected = frozenset(promised(every)) - frozenset(promised(rules))
-    return Expected(reference, rules, unselected, proofs, wired, beside, seconds)
+    moved = _moved(trial, reference, beside)
+    return Expected(reference, rules, unselected, proofs, wired, beside, moved, seconds)
+
+
+def _moved(trial: Trial, reference: Arrays, beside: Sequence[tuple[object, Arrays]]) -> frozenset[str]:
+    """What the reference no longer gives as pinned, by whatever part of the run is at the default config."""
+    lab, usual = trial.settings.lab, trial.settings.lab.config()
+    at_default = [known for (bench, _), (_, known) in zip(trial.beside, beside, strict=True) if bench.config == usual]
+    if trial.settings.config == usual and trial.settings.seed == 0:
+        at_default.append(reference)
+    return pinned.moved(pinned.read(lab), at_default[0]) if at_default else frozenset()
 
 
 def _refuse_idle_patterns(tolerances: Sequence[tuple[str, Tolerance]], items: Sequence[str]) -> None:

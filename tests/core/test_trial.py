@@ -2,15 +2,19 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
+from labs.core import pinned
 from labs.core.errors import NothingCompared, RequestError
 from labs.core.launch import Framework
+from labs.core.registry import load
 from labs.core.run import Request, run
+from labs.core.verify import verify
 
 FORMULA = "dy * (1 - a**2)"
 
@@ -134,7 +138,9 @@ def test_a_stage_that_raises_is_a_failure_with_its_error(tanh_layer, tmp_path):
     change(tanh_layer, "torch_impl.py", "loss.backward()", "raise ValueError('no such thing')")
     report, bundle = go(tanh_layer, tmp_path, controls=False)
     assert report["run"]["exit_code"] == 1
-    assert "stage layer raised: ValueError: no such thing" in report["labs"][0]["failures"]
+    (failure,) = report["labs"][0]["failures"]
+    assert failure.startswith("stage layer raised: ValueError: no such thing (")
+    assert failure.endswith("torch_impl.py:12)")
     assert bundle.is_dir()
 
 
@@ -225,3 +231,61 @@ def test_a_fact_that_is_not_stated_is_a_failure(tanh_layer, tmp_path):
     report, _ = go(tanh_layer, tmp_path, controls=False)
     assert report["run"]["exit_code"] == 1
     assert report["labs"][0]["failures"] == ["fact facts/odd: the torch side did not state it"]
+
+
+def test_both_sides_wrong_in_the_same_way_no_longer_have_the_pinned_values(tanh_layer, tmp_path):
+    pinned.write(load(str(tanh_layer)))
+    assert go(tanh_layer, tmp_path)[0]["run"]["exit_code"] == 0
+    twin = tmp_path / "twin"  # a changed file of an imported lab would not be imported again
+    shutil.copytree(tanh_layer, twin)
+    change(twin, "reference.py", "y = config.scale * a\n", "y = 2 * config.scale * a\n")
+    change(twin, "reference.py", "dz = config.scale", "dz = 2 * config.scale")
+    change(twin, "reference.py", "y = config.scale * np", "y = 2 * config.scale * np")
+    change(twin, "torch_impl.py", "y = config.scale", "y = 2 * config.scale")
+    report, _ = go(twin, tmp_path)
+    assert report["run"]["exit_code"] == 1
+    assert {c["status"] for c in report["labs"][0]["checks"]} == {"passed"}
+    assert "pinned values at grad/w, grad/x, loss, output" in report["labs"][0]["failures"][0]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [('"derivative_unsquared"}', '"no_such_fault"}'), ('swap={"activation"', 'swap={"activasion"')],
+    ids=["no such fault", "no such part"],
+)
+def test_a_fault_that_could_not_run_is_not_caught(tanh_layer, tmp_path, before, after):
+    change(tanh_layer, "controls.py", before, after)
+    report, _ = go(tanh_layer, tmp_path)
+    control = report["labs"][0]["controls"][0]
+    assert report["run"]["exit_code"] == 1
+    assert control["status"] == "missed"
+    assert "not exercised" in control["message"]
+
+
+def test_a_blunt_limit_accuses_nobody(tanh_layer, tmp_path):
+    loose = "tolerances={grad/w: {atol: 1e9, reason: far too loose}}"
+    report, _ = go(tanh_layer, tmp_path, changes=(loose,), controls=False)
+    check = checks_of(report)["grad/w", "close"]
+    assert "blunt" in check["message"]
+    assert (check["blame"], check["diagnosis"]) == (None, None)
+
+
+def test_a_tolerance_for_no_item_is_a_mistyped_one(tanh_layer, tmp_path):
+    with pytest.raises(RequestError, match="'gard/w' matches no item; did you mean grad/w"):
+        go(tanh_layer, tmp_path, changes=("tolerances={gard/w: {atol: 1e-8, reason: x}}",))
+
+
+def test_a_wrong_forward_formula_is_not_laid_on_the_torch_side(tanh_layer, tmp_path):
+    change(tanh_layer, "reference.py", "config.scale *", "1.5 * config.scale *")
+    change(tanh_layer, "reference.py", "dz = 1.5 * config.scale", "dz = 1.5 * config.scale")
+    report, _ = go(tanh_layer, tmp_path)
+    found = checks_of(report)
+    assert found["output", "close"]["status"] == "failed"
+    assert {c["blame"]["side"] for c in found.values() if c["blame"]} <= {"reference"}
+
+
+def test_a_stopped_run_leaves_a_bundle_that_verifies(tanh_layer, tmp_path):
+    change(tanh_layer, "torch_impl.py", "loss.backward()", "import time; time.sleep(600)")
+    report, bundle = go(tanh_layer, tmp_path, controls=False, timeout=20)
+    assert report["run"]["status"] == "error"
+    assert verify(bundle).problems == ()

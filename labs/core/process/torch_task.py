@@ -3,8 +3,8 @@
 import os
 import time
 import traceback
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -26,9 +26,12 @@ def attempt(job: Job, index: int, rank: int, ranks: int, memory: Memory) -> Outc
     try:
         _start_clean()
         _load_swaps(job, task, swaps)
+        parts = with_swaps(
+            lab_module(job.package, job.path, "torch_impl").PARTS, {swap.part: swap.callable for swap in swaps}
+        )
         known = memory.same(task) if ranks == 1 else None
         place = Place(rank, ranks, Path(task.scratch), Path(task.checkpoints))
-        written, same = _perform(job, task, swaps, place, memory) if known is None else ((), known)
+        written, same = _perform(job, task, parts, place, memory) if known is None else ((), known)
     except BaseException as error:  # noqa: BLE001 - a user's code may raise anything, sys.exit included
         return failure(error, index, rank, swaps, time.perf_counter() - began)
     return Outcome(index, rank, "ok", written, same, seconds=time.perf_counter() - began)
@@ -48,13 +51,13 @@ def _load_swaps(job: Job, task: Task, swaps: list[Swap]) -> None:
 
 
 def _perform(
-    job: Job, task: Task, swaps: Sequence[Swap], place: Place, memory: Memory
+    job: Job, task: Task, own_parts: Any, place: Place, memory: Memory
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     lab = lab_module(job.package, job.path, "torch_impl")
     if task.stage not in lab.STAGES:
         raise StageError(f"there is no stage {task.stage!r}; the stages are {', '.join(lab.STAGES)}")
     config = rebuild(lab_module(job.package, job.path, "config").Config, task.config)
-    parts, read = noting(with_swaps(lab.PARTS, {swap.part: swap.callable for swap in swaps}))
+    parts, read = noting(own_parts)
     for folder in (task.scratch, task.checkpoints):
         os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - pathlib is slow, and this is often
     before = left(task)
