@@ -11,7 +11,7 @@ no complex arithmetic, so they would show a kernel whose complex path is not its
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,21 +30,38 @@ SAMPLES = 2
 
 
 @dataclass(frozen=True)
-class Probe:
-    """One direction: where (None: everywhere), the direction's values there, what the formula says, and its scale."""
+class Slope:
+    """The derivative of a loss along one direction: `values` at `index` (None: everywhere)."""
 
     index: tuple[int, ...] | None
     values: Any
-    expected: float
-    scale: float
+    derivative: float
+
+    def expected(self, gradient: Array) -> float:
+        """What a gradient says that this derivative is."""
+        return float(np.sum(gradient * self.values)) if self.index is None else float(gradient[self.index])
+
+    def scale(self, gradient: Array) -> float:
+        """The sum of the magnitudes that `expected` adds up; for one element the gradient's largest."""
+        parts = gradient * self.values if self.index is None else None
+        return float(np.sum(np.abs(parts)) if parts is not None else np.max(np.abs(gradient)))
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """Every derivative that was taken of one loss by one input, and how the directions were chosen."""
+
+    how: str
+    steps: tuple[Slope, ...]
+    difference: Slope
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What the complex step gave along one probe; `ratio` is its error over its limit."""
+    """One complex step against a gradient; `ratio` is the error over its limit."""
 
-    probe: Probe
-    derivative: float
+    slope: Slope
+    expected: float
     error: float
     ratio: float
 
@@ -52,44 +69,40 @@ class Reading:
 def witness_checks(
     witnesses: Sequence[Witness], config: Any, inputs: Arrays, reference: Arrays, seed: int
 ) -> tuple[Check, ...]:
-    """One check of kind `witness` for each of a lab's witnesses: reference gradient against complex step."""
-    work = sum(a.size for a in inputs.values())
-    return tuple(_check(w, config, inputs, reference[w.item], seed, work) for w in witnesses)
+    """One check of kind `witness` for each of a lab's witnesses: reference gradient against complex step.
+
+    Gradients of the same loss by the same input, such as those of several routes, share its derivatives.
+    """
+    taken: dict[tuple[Any, str], Slopes] = {}
+    for w in witnesses:
+        if (w.loss, w.input) not in taken:
+            taken[w.loss, w.input] = _slopes(w, config, inputs, Draw(seed))
+    return tuple(_check(w, reference[w.item], taken[w.loss, w.input]) for w in witnesses)
 
 
-def _check(witness: Witness, config: Any, inputs: Arrays, gradient: Array, seed: int, work: int) -> Check:
-    peak = float(np.max(np.abs(gradient), initial=0.0))
-    if gradient.size * work <= EVERY_ELEMENT:
-        how, probes = "every element", _elements(gradient, peak)
+def _slopes(witness: Witness, config: Any, inputs: Arrays, draw: Draw) -> Slopes:
+    array = inputs[witness.input]
+    direction = draw.uniform(f"witness/{witness.input}", array.shape, -1.0, 1.0)
+    places: list[tuple[tuple[int, ...] | None, Any]]
+    if array.size * sum(a.size for a in inputs.values()) <= EVERY_ELEMENT:
+        how, places = "every element", [(index, 1.0) for index in np.ndindex(array.shape)]
     else:
-        how = f"a random direction and {SAMPLES} elements"
-        probes = _sampled(gradient, peak, Draw(seed), witness.item)
-    readings = [_read(witness, config, inputs, probe) for probe in probes]
-    along = _direction(gradient, Draw(seed), witness.item)
-    difference = abs(_central_difference(witness, config, inputs, along) - along.expected) if readings else 0.0
-    return _record(witness, gradient, peak, how, readings, (difference, along.scale))
+        how, places = f"a random direction and {SAMPLES} elements", [(None, direction)]
+        chosen = draw.integers(f"witness/{witness.input}/samples", (SAMPLES,), array.size)
+        places += [(tuple(map(int, np.unravel_index(flat, array.shape))), 1.0) for flat in chosen]
+    steps = tuple(Slope(i, v, _complex_step(witness, config, inputs, i, v)) for i, v in places)
+    difference = _central_difference(witness, config, inputs, direction) if steps else 0.0
+    return Slopes(how, steps, Slope(None, direction, difference))
 
 
-def _read(witness: Witness, config: Any, inputs: Arrays, probe: Probe) -> Reading:
-    derivative = _complex_step(witness, config, inputs, probe)
-    error = abs(derivative - probe.expected)
-    ratio = error / (COMPLEX_LIMIT * max(1.0, probe.scale))
-    return Reading(probe, derivative, error, ratio if math.isfinite(ratio) else math.inf)
-
-
-def _record(
-    witness: Witness,
-    gradient: Array,
-    peak: float,
-    how: str,
-    readings: list[Reading],
-    difference: tuple[float, float],
-) -> Check:
-    worst = max(readings, key=lambda r: r.ratio, default=Reading(Probe((), 0.0, 0.0, 0.0), 0.0, 0.0, math.inf))
-    wrong = sum(not r.ratio <= 1.0 for r in readings)
+def _check(witness: Witness, gradient: Array, slopes: Slopes) -> Check:
+    readings = [_read(gradient, slope) for slope in slopes.steps]
+    worst = max(readings, key=lambda r: r.ratio, default=Reading(Slope((), 0.0, 0.0), 0.0, 0.0, math.inf))
     passed = worst.ratio <= 1.0
-    expected = DIFFERENCE_LIMIT[0] * difference[1] + DIFFERENCE_LIMIT[1]
-    reason = f"complex step, {how}; central differences within {difference[0]:.1e} ({expected:.1e} expected)"
+    along = slopes.difference
+    difference = abs(along.derivative - along.expected(gradient))
+    expected = DIFFERENCE_LIMIT[0] * along.scale(gradient) + DIFFERENCE_LIMIT[1]
+    reason = f"complex step, {slopes.how}; central differences within {difference:.1e} ({expected:.1e} expected)"
     return Check(
         name=witness.item,
         kind="witness",
@@ -101,55 +114,48 @@ def _record(
         max_abs=max((r.error for r in readings), default=math.nan),
         mean_abs=math.fsum(r.error for r in readings) / max(1, len(readings)),
         worst={
-            "index": list(worst.probe.index or ()),
-            "reference": worst.probe.expected,
-            "observed": worst.derivative,
+            "index": list(worst.slope.index or ()),
+            "reference": worst.expected,
+            "observed": worst.slope.derivative,
         },
-        tolerance={"atol": COMPLEX_LIMIT * max(1.0, peak), "rtol": 0.0, "reason": reason},
-        out_of_tolerance=wrong,
+        tolerance={
+            "atol": COMPLEX_LIMIT * max(1.0, float(np.max(np.abs(gradient), initial=0.0))),
+            "rtol": 0.0,
+            "reason": reason,
+        },
+        out_of_tolerance=sum(not r.ratio <= 1.0 for r in readings),
         headroom=min(16.0, max(-16.0, -math.log10(max(worst.ratio, 1e-300)))) if worst.ratio < math.inf else -math.inf,
-        message="" if passed else _sentence(witness, wrong, len(readings), worst),
+        message="" if passed else _sentence(witness, readings, worst),
     )
 
 
-def _sentence(witness: Witness, wrong: int, count: int, worst: Reading) -> str:
-    if not count:
+def _read(gradient: Array, slope: Slope) -> Reading:
+    expected = slope.expected(gradient)
+    error = abs(slope.derivative - expected)
+    ratio = error / (COMPLEX_LIMIT * max(1.0, slope.scale(gradient)))
+    return Reading(slope, expected, error, ratio if math.isfinite(ratio) else math.inf)
+
+
+def _sentence(witness: Witness, readings: list[Reading], worst: Reading) -> str:
+    if not readings:
         return f"the gradient of {witness.input} is empty, so nothing is proved"
+    wrong = sum(not r.ratio <= 1.0 for r in readings)
     return (
-        f"the hand-derived gradient is not the derivative of the reference's own loss at {wrong} of {count} probes: "
-        f"formula {worst.probe.expected:.17g}, complex step {worst.derivative:.17g}"
+        f"the hand-derived gradient is not the derivative of the reference's own loss at {wrong} of {len(readings)} "
+        f"probes: formula {worst.expected:.17g}, complex step {worst.slope.derivative:.17g}"
     )
 
 
-def _elements(gradient: Array, peak: float) -> Iterator[Probe]:
-    for index in np.ndindex(gradient.shape):
-        yield Probe(index, 1.0, float(gradient[index]), peak)
-
-
-def _sampled(gradient: Array, peak: float, draw: Draw, name: str) -> Iterator[Probe]:
-    yield _direction(gradient, draw, name)
-    for flat in draw.integers(f"witness/{name}/samples", (SAMPLES,), gradient.size):
-        index = tuple(int(i) for i in np.unravel_index(flat, gradient.shape))
-        yield Probe(index, 1.0, float(gradient[index]), peak)
-
-
-def _direction(gradient: Array, draw: Draw, name: str) -> Probe:
-    direction = draw.uniform(f"witness/{name}", gradient.shape, -1.0, 1.0)
-    products = gradient * direction
-    return Probe(None, direction, float(products.sum()), float(np.abs(products).sum()))
-
-
-def _complex_step(witness: Witness, config: Any, inputs: Arrays, probe: Probe) -> float:
+def _complex_step(witness: Witness, config: Any, inputs: Arrays, index: tuple[int, ...] | None, values: Any) -> float:
     moved = inputs[witness.input].astype(np.complex128)
-    moved[probe.index if probe.index is not None else ...] += 1j * COMPLEX_STEP * probe.values
+    moved[... if index is None else index] += 1j * COMPLEX_STEP * values
     loss = witness.loss(config, {**inputs, witness.input: moved}, inputs)
     return float(np.imag(loss)) / COMPLEX_STEP
 
 
-def _central_difference(witness: Witness, config: Any, inputs: Arrays, probe: Probe) -> float:
+def _central_difference(witness: Witness, config: Any, inputs: Arrays, direction: Array) -> float:
     def at(step: float) -> float:
-        moved = inputs[witness.input].astype(np.float64)
-        moved[probe.index if probe.index is not None else ...] += step * probe.values
+        moved = inputs[witness.input].astype(np.float64) + step * direction
         return float(np.real(witness.loss(config, {**inputs, witness.input: moved}, inputs)))
 
     return (at(DIFFERENCE_STEP) - at(-DIFFERENCE_STEP)) / (2.0 * DIFFERENCE_STEP)
