@@ -25,7 +25,8 @@ def one_pass(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Ite
     values = layer(config, parts, leaves, leaves["x"])
     values |= objective(config, parts, leaves, values["residual_2"], inputs["labels"], inputs["weights"])
     for value in values.values():
-        value.retain_grad()
+        if value.requires_grad:  # a swapped-in part may have cut the graph
+            value.retain_grad()
     values["loss"].backward()  # type: ignore[no-untyped-call]
     everything = {**leaves, **{name: value for name, value in values.items() if name != "loss"}}
     grads = {name: value.grad for name, value in everything.items() if value.grad is not None}
@@ -44,7 +45,7 @@ def _fused(parts: Parts, values: Tensors, grads: Tensors) -> Items:
     """The same attention as one operation, under the same gradient from above."""
     q, k, v = (operand.detach().requires_grad_() for operand in operands(values))
     heads = parts.attention(q, k, v)
-    _backward(heads, grads["heads"])
+    _backward(heads, grads.get("heads"))
     return {"fused/heads": heads, **_gradients("fused", q=q, k=k, v=v)}
 
 
@@ -56,7 +57,7 @@ def _padded(parts: Parts, values: Tensors, grads: Tensors) -> Items:
     probs = parts.softmax(scores, visible)
     heads = parts.mix(probs, v)
     scores.retain_grad()
-    _backward(heads, grads["heads"])
+    _backward(heads, grads.get("heads"))
     return {"padded/probs": probs, "padded/heads": heads, **_gradients("padded", scores=scores, q=q, k=k, v=v)}
 
 
@@ -79,10 +80,8 @@ def _causality(before: Tensor, after: Tensor) -> Items:
 def _first(grads: Tensors) -> Items:
     """What reaches the first position, which has no target."""
     first = {name: grad[:, 0] if name == "x" else grad[:, :, 0] for name, grad in grads.items() if name in "xkv"}
-    return {
-        "first/grad/logits": grads["logits"][:, 0],
-        **{f"first/reached/{name}": bool(grad.any()) for name, grad in first.items()},
-    }
+    unsupervised = {"first/grad/logits": grads["logits"][:, 0]} if "logits" in grads else {}
+    return {**unsupervised, **{f"first/reached/{name}": bool(grad.any()) for name, grad in first.items()}}
 
 
 def train(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items:
@@ -171,9 +170,10 @@ def _sgd_step(config: Config, parts: Parts, inputs: Tensors, first: Tensors) -> 
     return found
 
 
-def _backward(value: Tensor, upstream: Tensor) -> None:
-    """From a given gradient of `value`. value.backward(upstream) would import the whole of sympy, a second."""
-    (value * upstream).sum().backward()  # type: ignore[no-untyped-call]
+def _backward(value: Tensor, upstream: Tensor | None) -> None:
+    """From a given gradient of `value`, if there is one. value.backward(upstream) would import sympy, a second."""
+    if upstream is not None:
+        (value * upstream).sum().backward()  # type: ignore[no-untyped-call]
 
 
 def _gradients(prefix: str, **leaves: Tensor) -> Items:

@@ -131,7 +131,11 @@ def _handed(kind: str, remote: bool) -> Loss:
     def loss(config: Config, arrays: Arrays, held: Arrays) -> Any:
         f_a, f_b = _moved(config, arrays, held, 0)
         own = _loss(config, held, f_a, f_b, arrays["log_scale"], kind, 0)
-        others = range(1, config.world_size) if remote else ()
+        if not remote:
+            return own
+        others = range(1, config.world_size)
+        if kind == "global":  # one loss, that every rank has
+            return own + len(others) * _batch_loss(f_a, f_b, held["log_scale"])
         return own + sum(_loss(config, held, f_a, f_b, held["log_scale"], kind, rank) for rank in others)
 
     return loss

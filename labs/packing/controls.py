@@ -105,7 +105,7 @@ VISIBILITY = (
     ),
     Control(
         name="positions_from_one",
-        why="common: positions are counted from 1; only differences reach an output, so only they show it",
+        why="common: positions are counted from 1; outputs depend on differences alone, so only q and k show it",
         swap={"positions": "positions_from_one"},
         must=(*(f"{route}/{name}" for route in ROUTES for name in ("positions", "[qk]")),),
     ),

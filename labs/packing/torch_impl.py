@@ -59,7 +59,8 @@ def packed_route(config: Config, inputs: Tensors, parts: Parts, place: Place) ->
     rows = packed(config, documents(config, inputs, parts, config.truncation), parts)
     items, _ = _route(config, inputs, parts, "packed", [rows])
     updates = {
-        optimizer: {name: items[f"packed/{optimizer}/{name}"] for name in PARAMETERS} for optimizer in ("sgd", "adamw")
+        optimizer: {n: items[key] for n in PARAMETERS if (key := f"packed/{optimizer}/{n}") in items}
+        for optimizer in ("sgd", "adamw")
     }
     parts.save(updates, place.checkpoints / "parameters.pt")
     layout = {name: column[0][0] for name, column in _layout([rows]).items()}

@@ -149,3 +149,16 @@ def test_a_counter_in_bfloat16_stops_at_256():
         )
         counted.append(step.item())
     assert counted == [255.0, 256.0, 256.0, 256.0]
+
+
+def cut(x, gamma, epsilon):
+    return torch_parts.norm(x, gamma, epsilon).detach()
+
+
+def test_a_part_that_cuts_the_graph_leaves_items_out(place):
+    config = dataclasses.replace(Config(), steps=0)
+    items = STAGES["pass"](config, tensors(config), dataclasses.replace(PARTS, norm=cut), place)
+    assert "grad/residual_2" in items
+    assert "grad/gamma_1" not in items
+    assert "grad/q" not in items
+    assert "fused/heads" in items

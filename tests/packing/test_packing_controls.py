@@ -13,10 +13,9 @@ NOT_FAULTY = {"zero/framework_mean_is_nan"}  # the framework's own function: no 
 
 
 @pytest.mark.parametrize("name", BY_NAME)
-@pytest.mark.parametrize("seed", [0, 1])
-def test_every_fault_fails_what_it_must_and_nothing_else(checks, failing, matching, name, seed):
+def test_every_fault_fails_what_it_must_and_nothing_else(checks, failing, matching, name):
     control = BY_NAME[name]
-    found = checks(control.at, seed, control.swap, control.lie)
+    found = checks(control.at, 1, control.swap, control.lie)
     failed, must, may = failing(found), matching(found, control.must), matching(found, control.may)
     assert must - failed == set(), "missed"
     assert failed - must - may == set(), "leaked"
