@@ -13,11 +13,10 @@ from labs.contrastive.torch_gather import framework_all_gather, meet, own_rows
 from labs.contrastive.torch_model import PARAMETERS, Encoders
 from labs.contrastive.torch_parts import PARTS
 from labs.contrastive.torch_routes import Scene, alone, cached, direct, travelled
+from labs.contrastive.torch_uncompiled import uncompiled
 from labs.core.place import Place
 
-__all__ = ["PARTS", "PRELOAD", "STAGES"]
-
-PRELOAD = ("torch._dynamo",)  # DistributedDataParallel asks it a question, and importing it takes as long as torch
+__all__ = ["PARTS", "STAGES"]
 
 ELSEWHERE = 1e-2  # relative distance of two directions from which on they are called different
 
@@ -76,9 +75,10 @@ def routes(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items
         "detached_local": direct("local", parts.gather_detached),
         "alone": alone,
     }
-    scene = _scene(config, inputs, parts, place)
-    items = _named({name: travelled(scene, way, inputs, config.lr) for name, way in ways.items()})
-    sizes = [travelled(scene, cached(size), inputs, config.lr) for size in (*config.micro_batches, 0)]
+    with uncompiled():
+        scene = _scene(config, inputs, parts, place)
+        items = _named({name: travelled(scene, way, inputs, config.lr) for name, way in ways.items()})
+        sizes = [travelled(scene, cached(size), inputs, config.lr) for size in (*config.micro_batches, 0)]
     items |= _named({"cached": _stacked(sizes)})
     if place.rank == 0:
         parts.save({name: items[f"global/updated/{name}"] for name in PARAMETERS}, place.checkpoints / "updated.pt")

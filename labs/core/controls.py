@@ -114,11 +114,13 @@ def verdicts(
     """
     paths = _judged(items_of(bench.good, ran), facts)
     good = {(c.name, c.kind): c for c in judge_all(rules, reference, Observed(paths), tolerances)}
+    wrong = [label(c) for c in good.values() if c.status != "passed"]
+    doubt = f"the good run beside it fails at {', '.join(wrong[:4])}" if wrong else ""
     found = []
     for control, case in bench.faulty:
         broken = [r.failure for r in ran if r.case is case and r.failure]
         checks = _judge_changed(_judged(items_of(case, ran), facts), paths, rules, reference, good, tolerances)
-        found.append(verdict(control, tuple(good.values()), checks, f"not exercised: {broken[0]}" if broken else ""))
+        found.append(verdict(control, tuple(good.values()), checks, f"not exercised: {broken[0]}" if broken else doubt))
     return tuple(found)
 
 
@@ -147,7 +149,7 @@ def reads(rule: Rule) -> set[str]:
 
 
 def verdict(control: Control, good: Sequence[Check], checks: Sequence[Check], broken: str = "") -> Verdict:
-    """Compare what failed with what has to fail and what may; a `broken` fault did not run, so it proves nothing."""
+    """Compare what failed with what has to fail and what may; a `broken` fault proves nothing."""
     must = [c for c in checks if _matches(c, control.must)]
     failed = [c for c in checks if c.status != "passed"]
     unmatched = [p for p in control.must if not any(_matches(c, (p,)) for c in checks)]

@@ -160,5 +160,5 @@ def test_a_part_that_cuts_the_graph_leaves_items_out(place):
     items = STAGES["pass"](config, tensors(config), dataclasses.replace(PARTS, norm=cut), place)
     assert "grad/residual_2" in items
     assert "grad/gamma_1" not in items
-    assert "grad/q" not in items
+    assert "grad/normed_1" not in items
     assert "fused/heads" in items

@@ -1,5 +1,10 @@
 """Units of the torch side that a whole run does not show one by one, in this process: a group of one rank."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -9,10 +14,13 @@ from torch.nn.parallel import DistributedDataParallel
 from labs.contrastive import torch_gather, torch_parts
 from labs.contrastive.config import Config
 from labs.contrastive.inputs import inputs
-from labs.contrastive.torch_impl import PARTS, PRELOAD, STAGES
+from labs.contrastive.torch_impl import PARTS, STAGES
 from labs.contrastive.torch_model import Encoders
+from labs.contrastive.torch_uncompiled import uncompiled
 from labs.core.inputs import Draw
 from labs.core.place import Place
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -30,11 +38,44 @@ def place(tmp_path):
 
 def test_what_averages_is_the_framework_s_own_module(tensors, place):
     torch_gather.meet(place, 1)
-    assert type(PARTS.average(Encoders(PARTS.encode, PARTS.scale, tensors))) is DistributedDataParallel
+    with uncompiled():
+        assert type(PARTS.average(Encoders(PARTS.encode, PARTS.scale, tensors))) is DistributedDataParallel
 
 
-def test_what_the_framework_needs_for_it_is_named_to_be_imported_once():
-    assert PRELOAD == ("torch._dynamo",)
+COMPILER = """
+import sys
+from pathlib import Path
+import torch
+from labs.contrastive.config import Config
+from labs.contrastive.inputs import inputs
+from labs.contrastive.torch_impl import PARTS, STAGES
+from labs.contrastive.torch_uncompiled import MODE, uncompiled
+from labs.core.inputs import Draw
+from labs.core.place import Place
+
+def routes():
+    tensors = {name: torch.from_numpy(array) for name, array in inputs(Config(world_size=1), Draw(0)).items()}
+    return STAGES["routes"](Config(world_size=1), tensors, PARTS, Place(0, 1, Path("."), Path(".")))
+
+without = routes()
+assert "torch._dynamo" not in sys.modules and "sympy" not in sys.modules
+with uncompiled():
+    assert torch._dynamo.config.optimize_ddp is True
+assert torch._dynamo.utils.get_optimize_ddp_mode() == MODE
+torch.nn.parallel.DistributedDataParallel._inside_ddp_forward.__wrapped__.__wrapped__.__dict__.clear()
+beside = routes()
+assert without.keys() == beside.keys()
+assert all(torch.equal(torch.as_tensor(without[name]), torch.as_tensor(beside[name])) for name in without)
+print("the same bits")
+"""
+
+
+def test_the_compiler_is_not_imported_and_its_real_answers_give_the_same_bits(tmp_path):
+    words = [sys.executable, "-c", COMPILER]
+    done = subprocess.run(
+        words, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True, capture_output=True
+    )
+    assert done.stdout.strip().endswith("the same bits"), done.stderr
 
 
 def test_other_processes_than_the_config_says_are_refused(tmp_path):

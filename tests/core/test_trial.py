@@ -289,3 +289,15 @@ def test_a_stopped_run_leaves_a_bundle_that_verifies(tanh_layer, tmp_path):
     report, bundle = go(tanh_layer, tmp_path, controls=False, timeout=20)
     assert report["run"]["status"] == "error"
     assert verify(bundle).problems == ()
+
+
+def test_a_fault_beside_a_good_run_that_fails_proves_nothing(tanh_layer, tmp_path):
+    """A wrong line that only another config reaches: the control's config is the one that shows it."""
+    change(tanh_layer, "controls.py", 'lie={"scale": 1.0},', 'lie={"scale": 1.0},\n        at={"rows": 5},')
+    change(tanh_layer, "torch_impl.py", "y = config.scale", "y = (1 + (config.rows == 5)) * config.scale")
+    report, _ = go(tanh_layer, tmp_path)
+    control = report["labs"][0]["controls"][1]
+    assert report["run"]["exit_code"] == 1
+    assert {c["status"] for c in report["labs"][0]["checks"]} == {"passed"}
+    assert control["status"] == "missed"
+    assert control["message"] == "the good run beside it fails at output, loss, grad/w, grad/x"
