@@ -23,6 +23,7 @@ class Config:
     epsilon: float = setting(1e-5, "epsilon of the norms", gt=0.0)
     supervised: Literal["all", "last"] = setting("all", "all positions but the first, unequally weighted; or the last")
     loss_scale: float = setting(1.7, "factor on the loss; away from 1, or an ignored upstream gradient can't show")
+    extras: bool = setting(default=True, doc="fused and padded attention and causality too; a large layer has no time")
     steps: int = setting(8, "AdamW steps; 0: no training, checkpoint or resumption", ge=0)
     checkpoint_after: int = setting(3, "steps before the checkpoint that training resumes from", ge=1)
     steps_done: int = setting(0, "updates that the optimizer counts as done when training starts", ge=0)

@@ -76,11 +76,15 @@ DRAWN = ("batch", "loss", "param")  # of the stochastic run
 
 def rules(config: Config) -> tuple[Rule, ...]:
     """The checks that are not `close` or `exact`."""
-    always = (zero("first/grad/logits"), identical("causality/after", "causality/before"))
+    extras = _extra_rules(config) if config.extras else ()
+    return (zero("first/grad/logits"), *extras, *(_training_rules() if config.steps else ()))
+
+
+def _extra_rules(config: Config) -> tuple[Rule, ...]:
     # A query that sees one key gives it all its attention, whatever the score.
     alone = ("scores", "q", "k") if config.positions == SEE_ONE else ()
     flat = (zero(f"padded/grad/{name}") for name in alone)
-    return (*always, *flat, *(_training_rules() if config.steps else ()))
+    return (identical("causality/after", "causality/before"), *flat)
 
 
 def _training_rules() -> tuple[Rule, ...]:

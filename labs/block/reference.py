@@ -20,11 +20,10 @@ def reference(config: Config, inputs: Arrays) -> Arrays:
     items = {
         **{f"forward/{name}": value for name, value in values.items()},
         **{f"grad/{name}": grad for name, grad in grads.items()},
-        **_fused(values, grads),
-        **_padded(heads, grads),
-        **_causality(values),
         **_first(grads),
     }
+    if config.extras:
+        items |= {**_fused(values, grads), **_padded(heads, grads), **_causality(values)}
     if config.steps:
         items |= _sgd(config, inputs, grads)
         items |= _training(config, inputs)

@@ -20,7 +20,6 @@ Items = dict[str, Any]
 
 def one_pass(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items:
     """One forward and backward pass, and what can be learnt from it without another."""
-    elsewhere = _another_last_position(config, inputs, parts)  # first, while there is no graph beside it in memory
     leaves = {name: inputs[name].requires_grad_() for name in ("x", *PARAMETERS)}
     values = layer(config, parts, leaves, leaves["x"])
     values |= objective(config, parts, leaves, values["residual_2"], inputs["labels"], inputs["weights"])
@@ -31,14 +30,11 @@ def one_pass(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Ite
     everything = {**leaves, **{name: value for name, value in values.items() if name != "loss"}}
     grads = {name: value.grad for name, value in everything.items() if value.grad is not None}
     values = {name: value.detach() for name, value in values.items()}
-    return {
-        **_named("forward", values),
-        **_named("grad", grads),
-        **_fused(parts, values, grads),
-        **_padded(parts, values, grads),
-        **_causality(values["residual_2"], elsewhere),
-        **_first(grads),
-    }
+    items = {**_named("forward", values), **_named("grad", grads), **_first(grads)}
+    if config.extras:
+        items |= {**_fused(parts, values, grads), **_padded(parts, values, grads)}
+        items |= _causality(config, parts, leaves, values["residual_2"])
+    return items
 
 
 def _fused(parts: Parts, values: Tensors, grads: Tensors) -> Items:
@@ -61,15 +57,12 @@ def _padded(parts: Parts, values: Tensors, grads: Tensors) -> Items:
     return {"padded/probs": probs, "padded/heads": heads, **_gradients("padded", scores=scores, q=q, k=k, v=v)}
 
 
-def _another_last_position(config: Config, inputs: Tensors, parts: Parts) -> Tensor:
-    """The layer's output where x is another one in the last position."""
-    changed = inputs["x"].clone()
-    changed[:, -1] += 1.0
+def _causality(config: Config, parts: Parts, leaves: Tensors, before: Tensor) -> Items:
+    """The same layer once more, with another last position."""
     with torch.no_grad():
-        return layer(config, parts, inputs, changed)["residual_2"]
-
-
-def _causality(before: Tensor, after: Tensor) -> Items:
+        changed = leaves["x"].clone()
+        changed[:, -1] += 1.0
+        after = layer(config, parts, leaves, changed)["residual_2"]
     return {
         "causality/before": before[:, :-1],
         "causality/after": after[:, :-1],

@@ -75,8 +75,9 @@ def routes(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items
         "detached_local": direct("local", parts.gather_detached),
         "alone": alone,
     }
+    counts = _counts(config, parts, place)
     with uncompiled():
-        scene = _scene(config, inputs, parts, place)
+        scene = _scene(config, inputs, parts, counts, place.rank)
         items = _named({name: travelled(scene, way, inputs, config.lr) for name, way in ways.items()})
         sizes = [travelled(scene, cached(size), inputs, config.lr) for size in (*config.micro_batches, 0)]
     items |= _named({"cached": _stacked(sizes)})
@@ -129,10 +130,10 @@ def _facts(x: Tensor, counts: list[int], rank: int) -> Items:
     return {"gather/framework_used": used, "gather/framework_deprecated": deprecated} if rank == 0 else {}
 
 
-def _scene(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Scene:
-    counts, own = _counts(config, parts, place), _own(config, place.rank)
+def _scene(config: Config, inputs: Tensors, parts: Parts, counts: list[int], rank: int) -> Scene:
+    own = _own(config, rank)
     model = parts.average(Encoders(parts.encode, parts.scale, inputs))
-    return Scene(parts, model, inputs["x_a"][own], inputs["x_b"][own], counts, place.rank)
+    return Scene(parts, model, inputs["x_a"][own], inputs["x_b"][own], counts, rank)
 
 
 def _named(found: dict[str, Tensors]) -> Items:

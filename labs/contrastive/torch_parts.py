@@ -87,7 +87,7 @@ def replay(model: Any, inputs: Pairs, gradients: Pairs, factor_gradient: Tensor)
             surrogate = (f_a * grad_a).sum() + (f_b * grad_b).sum()
             if last:  # the factor is the same in every micro-batch, so its gradient goes back once
                 surrogate = surrogate + factor * factor_gradient
-            surrogate.backward()  # type: ignore[no-untyped-call]
+            surrogate.backward()
 
 
 def average(module: torch.nn.Module) -> torch.nn.Module:

@@ -1,8 +1,8 @@
 """DistributedDataParallel without an import of the compiler, which takes nearly as long as importing torch.
 
 Its constructor asks torch._dynamo which of its modes is configured, its first forward pass asks for a function that is
-not to be compiled. Where nothing is compiled the answers are known, and a stand-in gives them. Whoever asks the stand-in
-anything else gets the real module from then on.
+not to be compiled. Where nothing is compiled the answers are known, and a stand-in gives them. Whoever asks it anything
+else gets the real module from then on.
 """
 
 import importlib

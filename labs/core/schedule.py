@@ -42,6 +42,7 @@ class Order:
     tasks: tuple[tuple[Case, Stage], ...]
 
 
+STOPPED = "stopped, because"  # how a rank is reported that another one's error stopped
 GRACE = 5.0  # seconds that the framework process has to say what a stopped job had done
 
 
@@ -57,20 +58,26 @@ class Ran:
     @property
     def failure(self) -> str:
         """Empty when every rank answered without an error; else one sentence."""
-        raised = [o for o in self.outcomes if o.status != "ok"]
+        raised = sorted((o for o in self.outcomes if o.status != "ok"), key=lambda o: o.error.startswith(STOPPED))
         if raised:
             where = f" in part {raised[0].where}" if raised[0].where else ""
             rank = f" on rank {raised[0].rank}" if self.stage.ranks(self.case.config) > 1 else ""
             return f"stage {self.stage.name} raised{where}{rank}: {raised[0].error}{_place(raised[0].traceback)}"
         if len(self.outcomes) < self.stage.ranks(self.case.config):
-            words = f"; its last words: {self.result.log_tail.strip()[-400:]}" if self.result.log_tail.strip() else ""
-            return f"stage {self.stage.name}: {self.result.end or 'no answer'}{words}"
+            return f"stage {self.stage.name}: {self.result.end or 'no answer'}{_last_words(self.result.log_tail)}"
         return ""
 
     @property
     def crashed(self) -> bool:
         """True when a process died or hung, as opposed to a Python error that it could report."""
         return bool(self.failure) and all(o.status == "ok" for o in self.outcomes)
+
+
+def _last_words(log: str) -> str:
+    """The end of what was printed, without the frames that Python dumps behind it when it crashes."""
+    said, crash, dump = log.partition("Fatal Python error")
+    words = said.strip()[-400:] or (crash + dump).partition("\n")[0]
+    return f"; its last words: {words}" if words else ""
 
 
 def _place(traceback: str) -> str:

@@ -36,7 +36,7 @@ OF_THE_FAULTS_TABLE = {
 
 
 @pytest.mark.parametrize("name", BY_NAME)
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, 1])
 def test_every_fault_fails_what_it_must_and_nothing_else(checks, failing, matching, name, seed):
     control = BY_NAME[name]
     found = checks(control.at, seed, control.swap, control.lie)

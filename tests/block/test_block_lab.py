@@ -34,6 +34,7 @@ GREEN = [
     {"rope": False},
     {"supervised": "last"},
     {"steps": 0},
+    {"steps": 0, "extras": False},
     {"steps": 2, "checkpoint_after": 1},
     {"steps": 12, "checkpoint_after": 11},
     {"heads": 4, "kv_heads": 4},
@@ -104,6 +105,11 @@ def test_without_steps_nothing_of_training_is_drawn_promised_or_run():
     assert sections == {"forward", "grad", "fused", "padded", "causality", "first"}
     assert not [name for name in inputs if name.startswith("data/")]
     assert [stage.name for stage in LAB.stages if stage.ranks(config)] == ["pass"]
+
+
+def test_without_extras_one_pass_is_all_there_is():
+    _, _, reference = prepared({"steps": 0, "extras": False})
+    assert {name.split("/")[0] for name in reference} == {"forward", "grad", "first"}
 
 
 def test_every_forward_value_but_the_loss_has_a_gradient():

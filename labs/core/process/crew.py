@@ -131,9 +131,15 @@ class Crew:
             member.dismiss()
 
     def stop(self, why: str) -> None:
-        """Kill the crew; what was answered until then stays."""
-        if self.members:
-            self._blame(max(self.members, key=lambda member: member.begun), why)
+        """Kill the crew; what was answered until then stays. Every rank that owes an answer is named."""
+        if not self.members:
+            return
+        last = max(self.members, key=lambda member: member.begun)
+        owing = [str(member.seat.rank) for member in self.members if member.answered < last.begun]
+        if len(owing) < 2:  # noqa: PLR2004 - one rank, or one of several
+            self._blame(next((m for m in self.members if str(m.seat.rank) in owing), last), why)
+        else:
+            self._abort(f"ranks {', '.join(owing)} {why.replace('was', 'were', 1)}, {last.stage()}")
 
     def _note(self, member: Member, message: dict[str, Any]) -> None:
         if "begin" in message:
