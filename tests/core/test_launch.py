@@ -48,7 +48,7 @@ def without(tmp_path, *modules):
     block = "; ".join(f"sys.modules[{name!r}] = None" for name in modules)
     (tmp_path / "site").mkdir()
     (tmp_path / "site/sitecustomize.py").write_text(f"import sys; {block}\n")
-    return script(tmp_path / "python", f'#!/bin/sh\nPYTHONPATH={tmp_path}/site exec {sys.executable} "$@"\n')
+    return script(tmp_path / "python", f'#!/bin/sh\nPYTHONPATH="{tmp_path}/site" exec "{sys.executable}" "$@"\n')
 
 
 def bare_venv(tmp_path):
@@ -126,7 +126,7 @@ def test_a_silent_interpreter_times_out(tmp_path):
 
 
 def test_a_wrapper_that_stays_is_fine_and_leaves_nothing(tmp_path, lab):
-    wrapper = script(tmp_path / "python", f'#!/bin/sh\n{sys.executable} "$@"\n')
+    wrapper = script(tmp_path / "python", f'#!/bin/sh\n"{sys.executable}" "$@"\n')
     job = lab.job("forward")
     with Framework(wrapper, tmp_path / "s") as framework:
         group = framework._process
