@@ -22,7 +22,7 @@ from labs.core.schedule import Case, Ran, items_of
 
 Tolerances = Sequence[tuple[str, Tolerance]]
 
-SHARE = 8  # controls on a bench: benches run at the same time, and each one's verdicts are found while others run
+SHARE = 32  # controls on a bench: each bench costs two or more forks and a good run, so few are quicker
 
 
 @dataclass(frozen=True)
