@@ -94,7 +94,7 @@ def test_a_rank_that_hangs_ends_the_run_within_the_time_limit(planted, tmp_path)
     assert seconds < 40
     assert "in stage routes" in entry["failures"][0]
     assert "waiting for the moon" in entry["failures"][0]
-    assert "ranks 0, 1 were stopped" in entry["failures"][0]  # one sleeps, the other waits for it: both owe an answer
+    assert re.search(r"rank 1 was stopped after .*, in stage routes at .*torch_impl\.py:\d+", entry["failures"][0])
     assert alive("hangs") == []
 
 

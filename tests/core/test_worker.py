@@ -1,5 +1,6 @@
 import dataclasses
 import importlib.util
+import re
 import time
 from pathlib import Path
 
@@ -228,7 +229,7 @@ def test_a_hanging_job_is_stopped_and_the_others_are_answered(framework, lab):
     partial = framework.wait(hanging.id, time.monotonic() + 60)
     assert [outcome.status for outcome in partial.outcomes] == ["ok"]
     assert partial.end.startswith("was stopped after ")
-    assert partial.end.endswith("in stage hang")
+    assert re.search(r"in stage hang at .*torch_impl\.py:\d+$", partial.end)
 
 
 def test_many_large_orders_never_block(framework, lab):
@@ -253,6 +254,21 @@ def test_a_rank_that_dies_ends_the_job_at_once(framework, lab):
     assert result.end == "rank 1 was killed by SIGSEGV, in stage wait_for_rank_1"
     assert {outcome.task for outcome in result.outcomes if outcome.status == "ok"} == {0}
     assert time.monotonic() - began < 20  # gloo alone would wait for half an hour
+
+
+def test_the_errors_of_siblings_are_echoes_of_a_rank_that_died(framework, lab):
+    result = run(framework, lab.job("summed", "rank_1_dies_late", "summed", ranks=3))
+    assert result.end == "rank 1 was killed by SIGKILL, in stage rank_1_dies_late"
+    assert [(outcome.task, outcome.status) for outcome in result.outcomes] == [(0, "ok")] * 3
+
+
+def test_the_rank_that_hangs_is_named_and_not_those_that_wait_for_it(framework, lab):
+    hanging = lab.job("rank_1_hangs", ranks=3)
+    framework.submit(hanging)
+    with pytest.raises(TimedOut):
+        framework.wait(hanging.id, time.monotonic() + 3)
+    end = framework.wait(hanging.id, time.monotonic() + 60).end
+    assert re.search(r"^rank 1 was stopped after .* s, in stage rank_1_hangs at .*torch_impl\.py:\d+$", end)
 
 
 def test_a_rank_that_raises_ends_the_task_and_not_the_job(framework, lab):

@@ -183,6 +183,17 @@ def rank_1_raises(config, inputs, parts, place):
         raise ValueError("only here")
     return summed(config, inputs, parts, place)
 
+def rank_1_dies_late(config, inputs, parts, place):
+    if place.rank == 1:
+        time.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGKILL)
+    raise RuntimeError("connection closed by peer")
+
+def rank_1_hangs(config, inputs, parts, place):
+    if place.rank == 1:
+        time.sleep(1000)
+    return summed(config, inputs, parts, place)
+
 def all_raise(config, inputs, parts, place):
     raise ValueError("everywhere")
 

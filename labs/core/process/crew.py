@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from labs.core.process import whereabouts
 from labs.core.process.jobs import Job, Outcome, outcome_from
 from labs.core.process.wire import Lines, UnreadableError
 
@@ -32,6 +33,11 @@ class Seat:
     first: int
     meeting: str
     parent: int  # the worker's process id
+
+    @property
+    def spot(self) -> str:
+        """The file in which this child says where it is."""
+        return f"{self.meeting}.{self.rank}.where"
 
 
 Start = Callable[[Seat], tuple[int, socket.socket]]  # -> process id, our end of its line
@@ -67,14 +73,15 @@ class Member:
 class Crew:
     """One process a rank, from a job's task `first` on: `hear` what they say, `reap` them, until it is `done`.
 
-    outcomes: what was answered; end: why it ended early, or ""; broken: the task in which a rank raised, or -1.
+    end: why it ended early, or ""; broken: the task in which a rank raised, or -1.
     """
 
     def __init__(self, seats: list[Seat], start: Start, begun: Callable[[int], None]) -> None:
         self.members: list[Member] = []
-        self.outcomes: list[Outcome] = []
+        self._outcomes: list[Outcome] = []
         self.end = ""
         self.broken = -1
+        self._lost = -1  # the task in which a rank died
         self.peak = 0
         self.patience: float | None = None  # monotonic time at which `tick` has something to do
         self._begun = begun
@@ -89,6 +96,11 @@ class Crew:
     def done(self) -> bool:
         """Whether every member has ended and was reaped."""
         return not any(member.alive for member in self.members)
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """What was answered. Where a rank died, that its siblings lost their connection is an echo of it."""
+        return [o for o in self._outcomes if (o.task, o.status) != (self._lost, "raised")]
 
     def hear(self, member: Member) -> None:
         """Read what a member wrote, without waiting."""
@@ -123,23 +135,27 @@ class Crew:
         if self.patience is None or now < self.patience:
             return
         self.patience = None
-        culprit = next(outcome.rank for outcome in self.outcomes if outcome.status == "raised")
+        culprit = next(outcome.rank for outcome in self._outcomes if outcome.status == "raised")
         for member in self.members:
             if member.alive and member.answered < self.broken:
                 error = f"stopped, because rank {culprit} raised in the same stage"
-                self.outcomes.append(Outcome(self.broken, member.seat.rank, "raised", error=error))
+                self._outcomes.append(Outcome(self.broken, member.seat.rank, "raised", error=error))
             member.dismiss()
 
     def stop(self, why: str) -> None:
-        """Kill the crew; what was answered until then stays. Every rank that owes an answer is named."""
+        """Kill the crew; what was answered until then stays. Ranks that only waited for others are not blamed."""
         if not self.members:
             return
         last = max(self.members, key=lambda member: member.begun)
-        owing = [str(member.seat.rank) for member in self.members if member.answered < last.begun]
-        if len(owing) < 2:  # noqa: PLR2004 - one rank, or one of several
-            self._blame(next((m for m in self.members if str(m.seat.rank) in owing), last), why)
+        owing = [member for member in self.members if member.alive and member.answered < last.begun] or [last]
+        found = whereabouts.spots({member.pid: member.seat.spot for member in owing})
+        stuck = [(m, spot) for m, spot in zip(owing, found) if not spot.waiting] or list(zip(owing, found))  # noqa: B905
+        where = next((f" at {spot.place}" for _, spot in stuck if spot.place), "")
+        ranks = ", ".join(str(member.seat.rank) for member, _ in stuck)
+        if len(stuck) == 1:
+            self._blame(stuck[0][0], why, where)
         else:
-            self._abort(f"ranks {', '.join(owing)} {why.replace('was', 'were', 1)}, {last.stage()}")
+            self._abort(f"ranks {ranks} {why.replace('was', 'were', 1)}, {last.stage()}{where}")
 
     def _note(self, member: Member, message: dict[str, Any]) -> None:
         if "begin" in message:
@@ -150,7 +166,7 @@ class Crew:
             if (outcome.task, outcome.rank) != (member.begun, member.seat.rank) or outcome.task == member.answered:
                 raise UnreadableError("an outcome that nobody asked for")
             member.answered = outcome.task
-            self.outcomes.append(outcome)
+            self._outcomes.append(outcome)
             if member.seat.ranks > 1:
                 self._keep_in_step(outcome)
 
@@ -171,15 +187,16 @@ class Crew:
         complete = member.answered == len(member.seat.job.tasks) - 1
         if member.dismissed or (status == 0 and complete):
             return
+        self._lost = member.begun
         if os.WIFSIGNALED(status):
             self._blame(member, f"was killed by {signal_name(os.WTERMSIG(status))}")
         else:
             early = "" if complete else " before it had answered"
             self._blame(member, f"exited with {os.WEXITSTATUS(status)}{early}")
 
-    def _blame(self, member: Member, what: str) -> None:
+    def _blame(self, member: Member, what: str, where: str = "") -> None:
         who = f"rank {member.seat.rank} " if member.seat.ranks > 1 else ""
-        self._abort(f"{who}{what}, {member.stage()}")
+        self._abort(f"{who}{what}, {member.stage()}{where}")
 
     def _abort(self, end: str) -> None:
         self.end = self.end or end

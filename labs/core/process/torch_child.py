@@ -15,7 +15,7 @@ from typing import NoReturn, TextIO
 
 import torch
 
-from labs.core.process import lifeline
+from labs.core.process import lifeline, whereabouts
 from labs.core.process.crew import Seat
 from labs.core.process.interpreter import under_torchrun
 from labs.core.process.jobs import Outcome
@@ -46,6 +46,7 @@ def _settle(seat: Seat) -> None:
     if seat.parent and lifeline.orphaned(seat.parent):
         os._exit(1)
     _redirect(seat.job.log)
+    whereabouts.tell(seat.spot)
     faulthandler.enable(file=2)  # a crash leaves the Python lines that led to it in the log
     gc.enable()
     torch.set_num_threads(seat.job.threads)

@@ -24,7 +24,7 @@ from labs.core.storage.stored import kind_of
 from labs.core.storage.writing import writing
 
 LATEST = "latest"
-_HIDDEN = re.compile(r"\.(framework-lab-(\d{8}T\d{6}Z)(?:-\d+)?)\.(?:partial|latest)")
+_HIDDEN = re.compile(r"\.(framework-lab-\d{8}T\d{6}Z(?:-\d+)?)\.(?:partial|latest)")
 
 
 @dataclass
@@ -71,7 +71,7 @@ def open_draft(out: Path, stamp: datetime) -> Iterator[Draft]:
     """
     moment = stamp.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
     _make_out(out)
-    _sweep(out, moment)
+    _sweep(out)
     with writing(out):
         draft, lock = _reserve(out, f"framework-lab-{moment}")
     try:
@@ -141,12 +141,12 @@ def _held(descriptor: int, folder: Path, *, sure: bool) -> bool:
         return False
 
 
-def _sweep(out: Path, moment: str) -> None:
-    """Remove what killed processes left; leftovers of this very second wait, for their owner may be about to lock."""
+def _sweep(out: Path) -> None:
+    """Remove what killed processes left; a living owner that was about to lock its folder takes another name."""
     with suppress(OSError):
         for path in list(out.iterdir()):
             found = _HIDDEN.fullmatch(path.name)
-            if found and found[2] != moment:
+            if found:
                 with suppress(OSError):
                     _remove(path, out / found[1])
 

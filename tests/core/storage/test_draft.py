@@ -175,7 +175,12 @@ def test_a_latest_that_is_no_link_stays_and_is_remarked(tmp_path, make):
 
 
 def test_leftovers_of_the_dead_are_swept_and_those_of_the_living_are_not(tmp_path):
-    for name in (".framework-lab-20250101T000000Z.partial", ".framework-lab-20250101T000000Z-2.partial"):
+    dead = (
+        ".framework-lab-20250101T000000Z.partial",
+        ".framework-lab-20250101T000000Z-2.partial",
+        f".{NAME}-7.partial",
+    )
+    for name in dead:
         (tmp_path / name / "lora").mkdir(parents=True)
     (tmp_path / ".framework-lab-20250101T000000Z.latest").symlink_to("framework-lab-20250101T000000Z")
     (tmp_path / ".framework-lab-mine.partial").mkdir()
