@@ -1,7 +1,8 @@
 """Known faults that every run has to catch, so that a green verdict is known to be falsifiable.
 
 Controls run with the lab's own parts at the lab's default config (plus what the control's `at` changes), never with
-the user's. Controls that share a config share a bench: its inputs, its reference, its good run and its process.
+the user's. Controls that share a config share a bench: its inputs, its reference and its good run. Benches stand in
+lanes: the cases of a lane run in one process, lanes side by side.
 """
 
 import json
@@ -21,8 +22,6 @@ from labs.core.patterns import matches
 from labs.core.schedule import Case, Ran, items_of
 
 Tolerances = Sequence[tuple[str, Tolerance]]
-
-SHARE = 32  # controls on a bench: each bench costs two or more forks and a good run, so few are quicker
 
 
 @dataclass(frozen=True)
@@ -69,17 +68,30 @@ class Verdict:
         }
 
 
-def benches(lab: Lab, scratch: Path, out: Path, seed: int = 0) -> tuple[Bench, ...]:
-    """The benches of a lab's controls, by the configs that they ask for, inputs drawn; nothing is run yet."""
+def benches(lab: Lab, scratch: Path, out: Path, lanes: int = 1, seed: int = 0) -> tuple[tuple[Bench, ...], ...]:
+    """The benches of a lab's controls in at most `lanes` lanes, inputs drawn; nothing is run yet."""
+    made = []
+    for number, lane in enumerate(_lanes(lab, lanes)):
+        stands = []
+        for at, controls in enumerate(lane):
+            config = default(lab, controls[0].at)
+            place = scratch / f"{number}-{at}"
+            stands.append(bench(controls, config, lab.inputs(config, Draw(seed)), place, out))
+        made.append(tuple(stands))
+    return tuple(made)
+
+
+def _lanes(lab: Lab, lanes: int) -> list[list[list[Control]]]:
+    """The controls by the config that they ask for, spread so that each lane has about as many."""
     groups: dict[str, list[Control]] = {}
     for control in lab.controls:
         groups.setdefault(json.dumps(dict(control.at), sort_keys=True), []).append(control)
-    shares = [g[start : start + SHARE] for g in groups.values() for start in range(0, len(g), SHARE)]
-    made = []
-    for number, controls in enumerate(shares):
-        config = default(lab, controls[0].at)
-        made.append(bench(controls, config, lab.inputs(config, Draw(seed)), scratch / str(number), out))
-    return tuple(made)
+    share = -(-len(lab.controls) // lanes) or 1
+    pieces = [g[start : start + share] for g in groups.values() for start in range(0, len(g), share)]
+    spread: list[list[list[Control]]] = [[] for _ in range(lanes)]
+    for piece in sorted(pieces, key=len, reverse=True):
+        min(spread, key=lambda lane: sum(map(len, lane))).append(piece)
+    return [lane for lane in spread if lane]
 
 
 def bench(controls: Sequence[Control], config: Any, inputs: Arrays, scratch: Path, out: Path) -> Bench:
@@ -113,7 +125,7 @@ def verdicts(
     `facts` are items that nobody judges.
     """
     paths = _judged(items_of(bench.good, ran), facts)
-    good = {(c.name, c.kind): c for c in judge_all(rules, reference, Observed(paths), tolerances)}
+    good = {(c.name, c.kind): c for c in judge_all(rules, reference, Observed(paths), tolerances, hashed=False)}
     wrong = [label(c) for c in good.values() if c.status != "passed"]
     doubt = f"the good run beside it fails at {', '.join(wrong[:4])}" if wrong else ""
     found = []
@@ -139,7 +151,8 @@ def _judge_changed(
     same = {name for name, path in paths.items() if good_paths.get(name) == path}
     affected = tuple(r for r in rules if not reads(r) <= same)
     owed = {name for rule in affected for name in reads(rule)} | (paths.keys() - same)
-    again = judge_all(affected, reference, Observed({n: p for n, p in paths.items() if n in owed}), tolerances)
+    observed = Observed({n: p for n, p in paths.items() if n in owed})
+    again = judge_all(affected, reference, observed, tolerances, hashed=False)
     return tuple({**good, **{(c.name, c.kind): c for c in again}}.values())
 
 

@@ -94,7 +94,8 @@ def _play(trial: Trial, config: Any, inputs: Arrays, framework: Framework, scrat
     save_all(made.good.inputs, inputs)
     cases = [*made.cases, replay]
     log = trial.folder / "log.txt"
-    played = orders(lab, lab.stages, cases, name=str(scratch), together=True, threads=trial.settings.threads, log=log)
+    threads = trial.settings.threads
+    played = orders(lab, lab.stages, cases, name=str(scratch), share="stages", threads=threads, log=log)
     start(framework, played)
     ran = finish(framework, played, deadline)
     reference = lab.reference(config, inputs)

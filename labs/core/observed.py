@@ -3,11 +3,8 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import numpy as np
-
 from labs.core.lab import Array
-
-MAPPED = 1 << 20  # bytes from which an array is mapped instead of read
+from labs.core.storage.folder import read_array
 
 
 class Observed(Mapping[str, Array]):
@@ -17,10 +14,7 @@ class Observed(Mapping[str, Array]):
         self._folders = folders
 
     def __getitem__(self, name: str) -> Array:
-        path = self._folders[name] / f"{name}.npy"
-        large = path.stat().st_size > MAPPED
-        array: Array = np.load(path, mmap_mode="r" if large else None, allow_pickle=False)
-        return array
+        return read_array(self._folders[name] / f"{name}.npy", name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._folders)

@@ -140,7 +140,7 @@ def _stage(ran: Ran) -> dict[str, Any]:
     return {
         "name": ran.stage.name,
         "status": "crashed" if ran.crashed else "raised" if ran.failure else "ok",
-        "seconds": round(ran.result.seconds, 4),
+        "seconds": round(max((o.seconds for o in ran.outcomes), default=ran.result.seconds), 4),
         "traceback": next((o.traceback for o in ran.outcomes if o.status != "ok"), ""),
     }
 

@@ -25,6 +25,8 @@ from labs.core.reports.markdown import markdown
 from labs.core.storage.draft import Draft, open_draft
 from labs.core.trial import Expected, Trial, begin, conclude, expect, hand_over, save_arrays
 
+LANES = 2  # processes that the controls of a single lab may fill; of several labs, each has one
+
 Progress = Callable[[str], None]
 
 
@@ -62,7 +64,8 @@ def run(request: Request, framework: Framework, progress: Progress = lambda _tex
     settings = _settings(request)
     with open_draft(request.out, began) as draft:
         scratch = draft.path / ".scratch"  # no config can have this name
-        trials = [_begin(s, request, draft, scratch) for s in settings]
+        lanes = (LANES if len(settings) == 1 else 1) if request.controls else 0
+        trials = [_begin(s, request, lanes, draft, scratch) for s in settings]
         for trial in trials:
             hand_over(trial, framework)
         progress("computing the reference while torch is being imported")
@@ -93,11 +96,11 @@ def _settings(request: Request) -> list[Settings]:
     return settings
 
 
-def _begin(settings: Settings, request: Request, draft: Draft, scratch: Path) -> Trial:
+def _begin(settings: Settings, request: Request, lanes: int, draft: Draft, scratch: Path) -> Trial:
     draft.write(f"{settings.name}/config.yaml", to_yaml(settings))
     place = scratch / settings.name
     with user_code(settings.lab):
-        return begin(settings, request.only, request.controls, request.swap, draft.path / settings.name, place)
+        return begin(settings, request.only, lanes, request.swap, draft.path / settings.name, place)
 
 
 def _expect(trial: Trial) -> Expected:

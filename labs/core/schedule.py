@@ -2,6 +2,8 @@
 
 A case is one configuration with one set of parts: the run itself, a control, or the good run that stands beside the
 controls. A stage that comes `after` another one is in a later job and so a new process: all that it knows is on disk.
+Only controls resume in the process that they trained in, because they prove that checks can fail, not that state is
+complete (docs/decisions/0004-controls-share-a-child.md).
 """
 
 import dataclasses
@@ -11,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from labs.core.lab import Lab, Stage
 from labs.core.launch import Framework
@@ -41,6 +43,8 @@ class Order:
     job: Job
     tasks: tuple[tuple[Case, Stage], ...]
 
+
+Share = Literal["nothing", "stages", "everything"]  # what may share a process: also stages that resume, or not
 
 STOPPED = "stopped, because"  # how a rank is reported that another one's error stopped
 GRACE = 5.0  # seconds that the framework process has to say what a stopped job had done
@@ -98,20 +102,28 @@ def needed(lab: Lab, items: Iterable[str]) -> tuple[Stage, ...]:
 
 
 def orders(
-    lab: Lab, stages: Sequence[Stage], cases: Sequence[Case], *, name: str, together: bool, threads: int, log: Path
+    lab: Lab, stages: Sequence[Stage], cases: Sequence[Case], *, name: str, share: Share, threads: int, log: Path
 ) -> tuple[Order, ...]:
-    """The jobs of these cases: one job a stage, or one a rank count when `together` (the controls)."""
-    depth: dict[str, int] = {}
-    for stage in stages:
-        depth[stage.name] = 1 + max((depth[name] for name in stage.after), default=-1)
+    """The jobs of these cases; one job has one number of ranks."""
+    levels = [_levels(stages, case.config, share) for case in cases]
     made: list[Order] = []
-    for level in range(1 + max(depth.values(), default=-1)):
-        tasks = [(c, s) for c in cases for s in stages if depth[s.name] == level]
-        key = (lambda t: str(t[1].ranks(t[0].config))) if together else (lambda t: t[1].name)
+    for level in sorted({level for found in levels for level in found.values()}):
+        tasks = [(c, s) for c, found in zip(cases, levels, strict=True) for s in stages if found[s.name] == level]
+        key = (lambda t: t[1].name) if share == "nothing" else (lambda t: str(t[1].ranks(t[0].config)))
         before = tuple(order.job.id for order in made)
-        groups = groupby(sorted(tasks, key=key), key)  # sorted is stable: cases keep their order in a job
+        groups = groupby(sorted(tasks, key=key), key)  # sorted is stable: cases and stages keep their order in a job
         made += [_order(lab, f"{name}/{level}/{g}", before, tuple(t), threads, log) for g, t in groups]
     return tuple(made)
+
+
+def _levels(stages: Sequence[Stage], config: Any, share: Share) -> dict[str, int]:
+    """How many processes come before each stage; a stage is listed behind those that it comes after."""
+    level: dict[str, int] = {}
+    ranks = {stage.name: stage.ranks(config) for stage in stages}
+    for stage in stages:
+        apart = {name: share != "everything" or ranks[name] != ranks[stage.name] for name in stage.after}
+        level[stage.name] = max((level[name] + apart[name] for name in stage.after), default=0)
+    return level
 
 
 def _order(

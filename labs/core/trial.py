@@ -2,9 +2,10 @@
 
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from labs.core import memory, pinned
@@ -35,7 +36,7 @@ class Trial:
     inputs: Arrays
     case: Case
     main: tuple[Order, ...]
-    beside: tuple[tuple[Bench, tuple[Order, ...]], ...]
+    beside: tuple[tuple[tuple[Bench, ...], tuple[Order, ...]], ...]  # lanes of controls, and the jobs of each
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Expected:
     unselected: frozenset[str]
     witnesses: tuple[Check, ...]
     wiring: Wiring
-    beside: tuple[tuple[tuple[Rule, ...], Arrays], ...]  # of each bench
+    beside: tuple[tuple[Bench, tuple[Rule, ...], Arrays], ...]  # of each bench, in the order of the lanes
     moved: frozenset[str]  # items of the reference that lost their pinned values
     seconds: Mapping[str, float]
 
@@ -65,9 +66,18 @@ class Judged:
 
 
 def begin(
-    settings: Settings, only: tuple[str, ...], controls: bool, swap: Mapping[str, str], folder: Path, scratch: Path
+    settings: Settings,
+    only: tuple[str, ...],
+    lanes: int,
+    swap: Mapping[str, str],
+    folder: Path,
+    scratch: Path,
 ) -> Trial:
-    """Draw the inputs, write them where the framework process reads them, and lay out the jobs."""
+    """Draw the inputs, write them where the framework process reads them, and lay out the jobs.
+
+    The lab's own stages share a process, as long as none of them crashes; beside a stranger's part each has its own.
+    lanes: how many processes the controls may fill at once; 0 for a run without them.
+    """
     lab, config = settings.lab, settings.config
     memory.require(settings.name, lab.footprint(config))
     inputs = lab.inputs(config, Draw(settings.seed))
@@ -78,19 +88,22 @@ def begin(
     stages = needed(lab, (*only, *partners) if only else ("*",))
     log = folder / "log.txt"
     threads = settings.threads
-    main = orders(lab, stages, [case], name=f"{folder.name}/run", together=False, threads=threads, log=log)
-    made = benches(lab, scratch / "controls", folder / "controls") if controls else ()
+    main = orders(
+        lab, stages, [case], name=f"{folder.name}/run", share="nothing" if swap else "stages", threads=threads, log=log
+    )
     beside = []
-    for number, bench in enumerate(made):
-        save_all(bench.good.inputs, bench.inputs)
+    for number, lane in enumerate(benches(lab, scratch / "controls", folder / "controls", lanes) if lanes else ()):
+        for bench in lane:
+            save_all(bench.good.inputs, bench.inputs)
+        cases = [case for bench in lane for case in bench.cases]
         name = f"{folder.name}/controls/{number}"
-        beside.append((bench, orders(lab, lab.stages, bench.cases, name=name, together=True, threads=1, log=log)))
+        beside.append((lane, orders(lab, lab.stages, cases, name=name, share="everything", threads=1, log=log)))
     return Trial(settings, only, folder, inputs, case, main, tuple(beside))
 
 
 def hand_over(trial: Trial, framework: Framework) -> None:
-    """Give the jobs of the controls and of the run to the framework process, the longest first."""
-    for handed in (*(handed for _, handed in trial.beside), trial.main):
+    """Give the jobs to the framework process: the run's first, so that it is judged while the controls run."""
+    for handed in (trial.main, *(handed for _, handed in trial.beside)):
         start(framework, handed)
 
 
@@ -102,6 +115,8 @@ def expect(trial: Trial) -> Expected:
         reference = lab.reference(config, trial.inputs)
         every = plan(lab.rules(config), reference)
     _refuse_idle_patterns(tolerances, promised(every))
+    if trial.settings.save == "all":  # now, while there is time
+        save_all(trial.folder / "reference", reference)
     rules = tuple(r for r in every if selected(r.item, r.kind, trial.only))
     with timed(seconds, "witness"):
         witnesses = tuple(w for w in lab.witnesses if selected(w.item, "witness", trial.only))
@@ -109,16 +124,16 @@ def expect(trial: Trial) -> Expected:
     with timed(seconds, "wiring"):
         wired = wiring(rules, reference, tolerances)
     with timed(seconds, "reference of controls"):
-        beside = tuple(_known(lab, bench) for bench, _ in trial.beside)
+        beside = tuple(_known(lab, bench) for lane, _ in trial.beside for bench in lane)
     unselected = frozenset(promised(every)) - frozenset(promised(rules))
     moved = _moved(trial, reference, beside)
     return Expected(reference, rules, unselected, proofs, wired, beside, moved, seconds)
 
 
-def _moved(trial: Trial, reference: Arrays, beside: Sequence[tuple[object, Arrays]]) -> frozenset[str]:
+def _moved(trial: Trial, reference: Arrays, beside: Sequence[tuple[Bench, object, Arrays]]) -> frozenset[str]:
     """What the reference no longer gives as pinned, by whatever part of the run is at the default config."""
     lab, usual = trial.settings.lab, trial.settings.lab.config()
-    at_default = [known for (bench, _), (_, known) in zip(trial.beside, beside, strict=True) if bench.config == usual]
+    at_default = [known for bench, _, known in beside if bench.config == usual]
     if trial.settings.config == usual and trial.settings.seed == 0:
         at_default.append(reference)
     return pinned.moved(pinned.read(lab), at_default[0]) if at_default else frozenset()
@@ -131,9 +146,9 @@ def _refuse_idle_patterns(tolerances: Sequence[tuple[str, Tolerance]], items: Se
             raise RequestError(f"tolerances: {pattern!r} matches no item{nearest(pattern, items)}")
 
 
-def _known(lab: Lab, bench: Bench) -> tuple[tuple[Rule, ...], Arrays]:
+def _known(lab: Lab, bench: Bench) -> tuple[Bench, tuple[Rule, ...], Arrays]:
     reference = lab.reference(bench.config, bench.inputs)
-    return plan(lab.rules(bench.config), reference), reference
+    return bench, plan(lab.rules(bench.config), reference), reference
 
 
 def selected(item: str, kind: str, only: tuple[str, ...]) -> bool:
@@ -142,22 +157,46 @@ def selected(item: str, kind: str, only: tuple[str, ...]) -> bool:
 
 
 def conclude(trial: Trial, expected: Expected, framework: Framework, deadline: float) -> Judged:
-    """Judge what torch answers, in the order in which it was asked: the controls, then the run itself."""
+    """Judge what torch answers, in the order in which it was asked: the run itself, then the controls."""
     seconds: dict[str, float] = {}
     facts, tolerances = trial.settings.lab.facts, trial.settings.tolerances
-    found: list[Verdict] = []
-    with timed(seconds, "controls"):
-        for (bench, handed), (rules, reference) in zip(trial.beside, expected.beside, strict=True):
-            beside = finish(framework, handed, deadline)
-            found += verdicts(bench, rules, reference, facts.keys(), beside, tolerances)
     with timed(seconds, "framework"):
-        ran = finish(framework, trial.main, deadline)
+        ran = _singly(trial, finish(framework, trial.main, deadline), framework, deadline)
     paths = items_of(trial.case, ran)
     observed = Observed({n: p for n, p in paths.items() if n not in expected.unselected and n not in facts})
     with timed(seconds, "judge"):
         checks = judge_all(expected.rules, expected.reference, observed, tolerances)
     stated = dict(Observed({n: p for n, p in paths.items() if n in facts}))
+    found: list[Verdict] = []
+    known = iter(expected.beside)
+    with timed(seconds, "controls"):
+        for lane, handed in trial.beside:
+            beside = finish(framework, handed, deadline)
+            for bench, rules, reference in islice(known, len(lane)):
+                found += verdicts(bench, rules, reference, facts.keys(), beside, tolerances)
     return Judged((*checks, *expected.witnesses), tuple(found), ran, observed, stated, seconds)
+
+
+def _singly(trial: Trial, ran: tuple[Ran, ...], framework: Framework, deadline: float) -> tuple[Ran, ...]:
+    """Run again, each in a process of its own, what one crash took along, and the stages that resume from it."""
+    lost = {r.stage.name for r in ran if r.crashed}
+    if trial.case.swap or len(lost) in (0, 1) or time.monotonic() > deadline:
+        return ran
+    again = [r.stage for r in ran if r.stage.name in lost or lost & set(r.stage.after)]
+    kept = tuple(r for r in ran if r.stage not in again)
+    _keep_only(trial.case.out, items_of(trial.case, kept))
+    log, threads = trial.folder / "log.txt", trial.settings.threads
+    lab, name = trial.settings.lab, f"{trial.folder.name}/again"
+    alone = orders(lab, again, [trial.case], name=name, share="nothing", threads=threads, log=log)
+    start(framework, alone)
+    return (*kept, *finish(framework, alone, deadline))
+
+
+def _keep_only(folder: Path, names: Collection[str]) -> None:
+    """Remove the arrays of a folder that are not named."""
+    for file in sorted(folder.glob("**/*.npy")):
+        if file.relative_to(folder).as_posix().removesuffix(".npy") not in names:
+            file.unlink()
 
 
 @contextmanager
@@ -183,10 +222,9 @@ def save_arrays(trial: Trial, expected: Expected, judged: Judged, checks: Sequen
     failing = {n for c in checks if c.status != "passed" for n in (c.name, c.other)}
     answered = {*judged.observed, *judged.facts}
     keep = {"all": answered | set(expected.reference), "failing": failing, "none": set[str]()}[save]
-    save_all(folder / "reference", {n: a for n, a in expected.reference.items() if n in keep})
-    for file in sorted(folder.glob("observed/**/*.npy")):
-        if file.relative_to(folder / "observed").as_posix().removesuffix(".npy") not in keep & answered:
-            file.unlink()
+    if save != "all":
+        save_all(folder / "reference", {n: a for n, a in expected.reference.items() if n in keep})
+    _keep_only(folder / "observed", keep & answered)
     if save == "all":
         return
     if not failing or save == "none":

@@ -81,6 +81,9 @@ def torch_facts() -> dict[str, Any]:
     }
 
 
+_LASTING = 0.05  # seconds without news after which the referee is told what is running
+
+
 class Worker:
     """The event loop: as many children at once as there are CPUs, jobs in the order in which they came."""
 
@@ -91,6 +94,7 @@ class Worker:
         self._queue: deque[Job] = deque()
         self._running: list[Running] = []
         self._over: set[str] = set()
+        self._begins: dict[str, int] = {}  # job -> the task that it is in, when the referee was not told yet
         self._preloaded: set[str] = set()
         self._meetings = 0
         self._wake, self._waker = socket.socketpair()
@@ -130,7 +134,7 @@ class Worker:
         self._meetings += 1
         meeting = str(Path(self._scratch, f"rendezvous-{self._meetings}"))
         seats = [Seat(job, rank, size, first, meeting, os.getpid()) for rank in ranks]
-        return Crew(seats, self._start, lambda task: self._send({"begin": [job.id, task]}))
+        return Crew(seats, self._start, lambda task: self._begins.update({job.id: task}))
 
     def _preload(self, job: Job) -> None:
         if job.path in self._preloaded:
@@ -153,11 +157,14 @@ class Worker:
     def _wait(self) -> None:
         """Sleep until something happens, and read it."""
         patience = [running.crew.patience for running in self._running if running.crew.patience is not None]
-        timeout = max(0.0, min(patience) - time.monotonic()) if patience else None
+        waits = [max(0.0, until - time.monotonic()) for until in patience] + [_LASTING] * bool(self._begins)
+        timeout = min(waits, default=None)
         talking = {m.line.fileno(): (r.crew, m) for r in self._running for m in r.crew.members if m.listening}
         unsent = [self._answers] if self._unsent else []
         ready, _, _ = select.select([0, self._wake.fileno(), *talking], unsent, [], timeout)
         self._flush()
+        if not ready:
+            self._tell_begins()
         if self._wake.fileno() in ready:
             self._wake.recv(4096)
         if 0 in ready:
@@ -165,6 +172,12 @@ class Worker:
         for line in [line for line in ready if line in talking]:
             crew, member = talking[line]
             crew.hear(member)
+
+    def _tell_begins(self) -> None:
+        """Say which tasks last; most are over before it would be worth a message."""
+        for job_id, task in self._begins.items():
+            self._send({"begin": [job_id, task]})
+        self._begins.clear()
 
     def _hear_referee(self) -> None:
         data = os.read(0, 1 << 16)
@@ -201,6 +214,7 @@ class Worker:
 
     def _report(self, result: JobResult) -> None:
         self._over.add(result.id)
+        self._begins.pop(result.id, None)
         self._send({"result": asdict(result)})
 
     def _send(self, message: dict[str, Any]) -> None:

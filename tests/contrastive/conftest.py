@@ -39,7 +39,7 @@ def observe(framework, tmp_path_factory):
         made = bench(controls, config, LAB.inputs(config, Draw(seed)), folder, folder / "controls")
         save_all(made.good.inputs, made.inputs)
         log = folder / "log.txt"
-        jobs = orders(LAB, LAB.stages, made.cases, name=str(folder), together=True, threads=1, log=log)
+        jobs = orders(LAB, LAB.stages, made.cases, name=str(folder), share="stages", threads=1, log=log)
         start(framework, jobs)
         ran = finish(framework, jobs, time.monotonic() + PATIENCE)
         items = {case.name: dict(Observed(items_of(case, ran))) for case in made.cases}

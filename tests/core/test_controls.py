@@ -1,6 +1,6 @@
 import pytest
 
-from labs.core.controls import SHARE, benches, label, verdict
+from labs.core.controls import benches, label, verdict
 from labs.core.judge import Check
 from labs.core.lab import Control
 from labs.core.registry import load
@@ -65,11 +65,15 @@ def test_a_kind_behind_a_colon_narrows_a_pattern():
     assert verdict(control, checks(), (*checks(output=1), bits)).status == "leaked"
 
 
-def test_controls_that_share_a_config_share_benches_of_bounded_size(tmp_path):
+@pytest.mark.parametrize("lanes", [1, 2, 3])
+def test_controls_that_share_a_config_share_benches_and_lanes_are_even(tmp_path, lanes):
     lab = load("lora")
-    made = benches(lab, tmp_path / "scratch", tmp_path / "out")
+    spread = benches(lab, tmp_path / "scratch", tmp_path / "out", lanes)
+    sizes = [sum(len(b.faulty) for b in lane) for lane in spread]
+    assert len(sizes) == lanes
+    assert max(sizes) - min(sizes) <= 2
+    made = [b for lane in spread for b in lane]
     assert sorted(c.name for b in made for c, _ in b.faulty) == sorted(c.name for c in lab.controls)
-    assert all(len(b.faulty) <= SHARE for b in made)
     for bench in made:
         assert all(case.good == bench.good.out and case.inputs == bench.good.inputs for _, case in bench.faulty)
     everything = [case.out for b in made for case in b.cases]

@@ -26,17 +26,31 @@ def test_everything_needs_every_stage():
 
 def test_the_run_has_a_job_for_each_stage_and_resuming_waits_for_what_it_resumes():
     lab = load("lora")
-    made = orders(lab, lab.stages, [case(lab)], name="run", together=False, threads=1, log=Path("log"))
+    made = orders(lab, lab.stages, [case(lab)], name="run", share="nothing", threads=1, log=Path("log"))
     assert sorted(order.tasks[0][1].name for order in made) == sorted(s.name for s in lab.stages)
     assert all(len(order.tasks) == 1 for order in made)
     (late,) = [order for order in made if order.tasks[0][1].name == "checkpoint"]
     assert "run/0/sgd" in late.job.after
 
 
-def test_controls_share_a_job_and_still_resume_in_a_later_one():
+def test_controls_share_one_job_in_which_resuming_comes_later():
+    lab = load("lora")
+    (only,) = orders(lab, lab.stages, [case(lab)], name="c", share="everything", threads=1, log=Path("log"))
+    names = [s.name for _, s in only.tasks]
+    assert names.index("sgd") < names.index("checkpoint")
+
+
+def test_ranks_of_another_number_are_another_job():
+    lab = load("contrastive")
+    made = orders(lab, lab.stages, [case(lab)], name="c", share="everything", threads=1, log=Path("log"))
+    assert all(order.job.ranks == s.ranks(c.config) for order in made for c, s in order.tasks)
+    assert [order.job.ranks for order in made] == [1, 2, 1]  # the checkpoint of two ranks is resumed by one
+
+
+def test_cases_share_a_job_and_resume_in_a_later_one():
     lab = load("lora")
     cases = [case(lab, name) for name in ("good", "a", "b")]
-    first, second = orders(lab, lab.stages, cases, name="c", together=True, threads=1, log=Path("log"))
+    first, second = orders(lab, lab.stages, cases, name="c", share="stages", threads=1, log=Path("log"))
     assert [c.name for c, s in first.tasks if s.name == "sgd"] == ["good", "a", "b"]
     assert {s.name for _, s in second.tasks} == {"checkpoint"}
     assert second.job.after == (first.job.id,)

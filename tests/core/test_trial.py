@@ -17,6 +17,18 @@ from labs.core.run import Request, run
 from labs.core.verify import verify
 
 FORMULA = "dy * (1 - a**2)"
+STAGES = 'Stage("left", ("grad/w",)), Stage("values", ("output", "loss")), Stage("right", ("grad/x",))'
+IN_THREE = """
+def values(config, inputs, parts, place):
+    import ctypes
+    ctypes.string_at(0)
+
+STAGES = {
+    "left": lambda *given: {"grad/w": layer(*given)["grad/w"]},
+    "values": values,
+    "right": lambda *given: {"grad/x": layer(*given)["grad/x"]},
+}
+"""
 
 
 def go(lab, tmp_path, **asked):
@@ -150,6 +162,17 @@ def test_a_stage_that_crashes_ends_in_error_with_a_bundle(tanh_layer, tmp_path):
     assert (report["run"]["status"], report["run"]["exit_code"]) == ("error", 3)
     assert "SIGSEGV" in report["labs"][0]["failures"][0]
     assert bundle.is_dir()
+
+
+def test_a_crash_takes_no_other_stage_along(tanh_layer, tmp_path):
+    change(tanh_layer, "lab.py", 'Stage("layer", ("output", "loss", "grad/*"))', STAGES)
+    change(tanh_layer, "torch_impl.py", 'STAGES = {"layer": layer}', IN_THREE)
+    report, bundle = go(tanh_layer, tmp_path, controls=False)
+    assert [s["name"] for s in report["labs"][0]["stages"] if s["status"] != "ok"] == ["values"]
+    assert "stage values: was killed by SIGSEGV" in report["labs"][0]["failures"][0]
+    status = {name: check["status"] for (name, kind), check in checks_of(report).items() if kind == "close"}
+    assert status == {"output": "failed", "loss": "failed", "grad/w": "passed", "grad/x": "passed"}
+    assert verify(bundle).problems == ()
 
 
 def test_a_stage_that_hangs_ends_at_the_time_limit(tanh_layer, tmp_path):

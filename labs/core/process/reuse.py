@@ -36,9 +36,13 @@ class Memory:
             return None
         return good.items
 
+    def wants(self, task: Task) -> bool:
+        """Whether others may be held against this run: it is nobody's control."""
+        return not task.good and not task.swap and not task.resumes
+
     def note(self, task: Task, read: set[str], items: tuple[str, ...], before: tuple[str, ...]) -> None:
-        """Remember a run that may be a good one; `before` is what `left` was when it began."""
-        if not task.swap and not task.resumes and left(task) == before:
+        """Remember a run that `wants` named; `before` is what `left` was when it began."""
+        if left(task) == before:
             self.seen[task.out, task.stage] = Seen(task.config, frozenset(read), items)
 
 

@@ -101,12 +101,17 @@ def save_items(items: Mapping[str, NDArray[Any]], out: str, good: str) -> tuple[
 
 
 def _save(name: str, array: NDArray[Any], file: str) -> None:
-    os.makedirs(os.path.dirname(file), exist_ok=True)  # noqa: PTH103, PTH120 - pathlib is slow, and this is often
+    _make(os.path.dirname(file))  # noqa: PTH120 - pathlib is slow, and this is often
     try:
         with open(file, "xb") as target:  # noqa: PTH123
             np.save(target, array, allow_pickle=False)
     except FileExistsError:
         raise StageError(f"item {name} was yielded already, by another rank or stage") from None
+
+
+@functools.cache  # nobody removes one while its items are being written
+def _make(folder: str) -> None:
+    os.makedirs(folder, exist_ok=True)  # noqa: PTH103
 
 
 def _same(file: str, array: NDArray[Any]) -> bool:

@@ -57,13 +57,16 @@ def _perform(
     if task.stage not in lab.STAGES:
         raise StageError(f"there is no stage {task.stage!r}; the stages are {', '.join(lab.STAGES)}")
     config = rebuild(lab_module(job.package, job.path, "config").Config, task.config)
-    parts, read = noting(own_parts)
+    noted = memory.wants(task)
+    parts, read = noting(own_parts) if noted else (own_parts, set())
     for folder in (task.scratch, task.checkpoints):
-        os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - pathlib is slow, and this is often
-    before = left(task)
+        if not os.path.isdir(folder):  # noqa: PTH112 - pathlib is slow, and this is often
+            os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+    before = left(task) if noted else ()
     result = lab.STAGES[task.stage](config, load_inputs(task.inputs), parts, place)
     items = arrays_of(task.stage, result)
-    memory.note(task, read, tuple(items), before)
+    if noted:
+        memory.note(task, read, tuple(items), before)
     return save_items(items, task.out, task.good)
 
 

@@ -59,7 +59,7 @@ class Folder(Mapping[str, Array]):
     def __getitem__(self, name: str) -> Array:
         place = self._place(name)
         try:
-            return _load(plain_file(self._bundle, place), place)
+            return read_array(plain_file(self._bundle, place), place)
         except FileNotFoundError:
             raise KeyError(name) from None
         except OSError as error:
@@ -93,7 +93,8 @@ class Folder(Mapping[str, Array]):
         return f"{self._inside}/{name}.npy" if self._inside else f"{name}.npy"
 
 
-def _load(path: Path, place: str) -> Array:
+def read_array(path: Path, place: str) -> Array:
+    """Read one `.npy` file, memory-mapped when large. Raises DamagedBundle naming `place`, or OSError."""
     with path.open("rb") as file:
         shape, dtype = _header(file, place)
         start, size = file.tell(), math.prod(shape) * dtype.itemsize

@@ -52,9 +52,9 @@ def test_a_stage_that_leaves_a_file_is_not_remembered(tmp_path):
 
 
 def test_a_faulty_run_is_not_remembered_as_good():
-    kept = Memory()
-    kept.note(control(), set(), ("item",), ())
-    assert kept.seen == {}
+    assert Memory().wants(GOOD)
+    assert not Memory().wants(control())
+    assert not Memory().wants(dataclasses.replace(GOOD, swap={"merge": "fault:x"}))
 
 
 def test_parts_note_what_is_read_and_stay_what_they_are():
