@@ -3,7 +3,7 @@
 A case is one configuration with one set of parts: the run itself, a control, or the good run that stands beside the
 controls. A stage that comes `after` another one is in a later job and so a new process: all that it knows is on disk.
 Only controls resume in the process that they trained in, because they prove that checks can fail, not that state is
-complete (docs/decisions/0004-controls-share-a-child.md).
+complete (docs/decisions/0004-processes.md).
 """
 
 import dataclasses
