@@ -1,157 +1,23 @@
-"""The `lab` command, and the one place where errors become a sentence and an exit code.
+"""The `lab` command: start what takes longest, then understand the command line and do as it says."""
 
-Commands parse and return what is to be done; it is done here, outside Typer, which would turn a broken pipe anywhere
-in the engine into exit code 1. Nothing slow is imported until a command runs.
-"""
+from __future__ import annotations
 
-import json
-import os
-import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from itertools import pairwise
-from typing import Annotated, Any, NoReturn
 
-import typer
+from cli.early import Early
 
-from cli import list as list_command
-from cli import report, run, show, verify
-from cli.output import emit, say
-from labs.core.errors import CannotComplete, NothingCompared, RequestError
-
-CODES = {RequestError: 2, CannotComplete: 3, NothingCompared: 5}
-USAGE, BUG, INTERRUPTED = 2, 4, 130
-COMPLETION = "_LAB_COMPLETE"  # the shell sets it when it asks for completions
-
-app = typer.Typer(
-    name="lab",
-    help="Check the mechanics of training code: NumPy float64 by hand against torch autograd, every value.",
-    epilog="Exit codes: 0 passed, 1 a check failed, 2 the request was wrong, 3 the run could not be completed, "
-    "4 a bug of ours, 5 nothing was compared, 130 interrupted.",
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
-app.command("list")(list_command.list_configs)
-app.command("show")(show.show)
-app.command("run")(run.run)
-app.command("verify")(verify.verify)
-app.command("report")(report.report)
-
-
-def _version(value: bool) -> None:
-    if value:
-        from importlib.metadata import PackageNotFoundError, version  # slow, and for this option alone
-
-        try:
-            emit(f"framework-lab {version('framework-lab')}")
-        except PackageNotFoundError:
-            emit("framework-lab, a checkout that was never installed")
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-) -> None:
-    """Options that stand before the command; `--version` acts while it is parsed."""
+TYPE_CHECKING = False  # typing is slow to import, and torch is waiting
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line `arguments` (default: this process's) and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    with suppress(AttributeError, ValueError):  # a stream of a test or an embedding program may not be a text file
-        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
+    early = Early(words)
     try:
-        with _sigterm_interrupts():
-            return _perform(words)
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the edge: everything ends here as an exit code
-        code, sentence = _explained(error)
-    say(f"lab: {sentence}")
-    if _wants_json(words):
-        emit(json.dumps(error_report(code, sentence, words), indent=2))
-    return code
+        from cli.app import perform
 
-
-def _perform(words: list[str]) -> int:
-    try:
-        action = app(args=words, prog_name="lab", standalone_mode=False, obj=("lab", *words), complete_var=COMPLETION)
-    except SystemExit as stop:
-        if COMPLETION in os.environ:
-            raise
-        return 0 if stop.code == 1 else BUG  # Typer leaves with 1 when the reader of --help has gone away
-    return action() if callable(action) else int(action or 0)
-
-
-@contextmanager
-def _sigterm_interrupts() -> Iterator[None]:
-    """SIGTERM raises KeyboardInterrupt, so that one path cleans up after both."""
-
-    def interrupt(_signal: int, _frame: Any) -> NoReturn:
-        raise KeyboardInterrupt
-
-    try:
-        previous = signal.signal(signal.SIGTERM, interrupt)
-    except ValueError:  # not the main thread: somebody else's process, somebody else's signals
-        yield
-        return
-    try:
-        yield
+        return perform(words, early)
     finally:
-        signal.signal(signal.SIGTERM, previous)
-
-
-def _explained(error: BaseException) -> tuple[int, str]:
-    """The exit code and the sentence of an error; a traceback goes into a log file."""
-    if isinstance(error, KeyboardInterrupt):
-        return INTERRUPTED, "interrupted"
-    if hasattr(error, "format_message"):  # Typer's usage errors, whose class has no public name in every version
-        command = getattr(getattr(error, "ctx", None), "command_path", "lab")
-        return USAGE, f"{_flat(error.format_message())} (see {command} --help)"
-    code = next((code for kind, code in CODES.items() if isinstance(error, kind)), BUG)
-    return code, _bug(error) if code == BUG else _lines(str(error))
-
-
-def _lines(text: str) -> str:
-    """One sentence a line: a config can have several errors."""
-    return "\n".join(_flat(line) for line in text.splitlines() if line.strip())
-
-
-def _flat(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _bug(error: BaseException) -> str:
-    import tempfile
-    import traceback
-
-    what = f"a bug in framework-lab: {_flat(f'{type(error).__name__}: {error}')}"
-    text = "".join(traceback.format_exception(error))
-    try:
-        descriptor, path = tempfile.mkstemp(prefix="framework-lab-", suffix=".log", text=True)
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as log:
-            log.write(text)
-    except OSError as disk:
-        say(text)
-        return f"{what}; no log could be written ({disk.strerror})"
-    return f"{what}; the traceback is in {path}"
-
-
-def _wants_json(words: Sequence[str]) -> bool:
-    """Whether `--format json` is asked for, read without Typer because its own errors count too. The last one wins."""
-    own = list(words[: words.index("--")] if "--" in words else words)
-    found = [
-        word.removeprefix("--format=") if "=" in word else after
-        for word, after in pairwise([*own, ""])
-        if word.split("=")[0] == "--format"
-    ]
-    return found[-1:] == ["json"]
-
-
-def error_report(code: int, sentence: str, words: Sequence[str]) -> dict[str, Any]:
-    """The JSON document of a command that ended without a verdict."""
-    run_record = {"status": "error", "exit_code": code, "sentence": sentence, "command": ["lab", *words]}
-    return {"schema": "framework-lab/report/1", "run": run_record, "labs": []}
+        early.close()

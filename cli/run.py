@@ -15,6 +15,7 @@ from cli.list import complete_config
 from cli.output import Progress, emit, look
 
 if TYPE_CHECKING:
+    from labs.core.launch import Framework
     from labs.core.run import Finished
 
 Format = Literal["terminal", "json", "markdown"]
@@ -46,7 +47,7 @@ def run(  # one parameter an option: this list is the manual
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the inputs, instead of the config's.")] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the bundle goes.")] = Path("artifacts"),
     python: Annotated[
-        Path | None,
+        str | None,
         typer.Option(metavar="PATH", help="Another interpreter that has torch and NumPy, for the framework side."),
     ] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Torch threads, instead of the config's.")] = None,
@@ -63,6 +64,7 @@ def run(  # one parameter an option: this list is the manual
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every check and control as a table.")] = False,
 ) -> Callable[[], int]:
     """Run labs and judge them: exit code 0 passed, 1 an honest no."""
+    words, early = context.obj
     request = {
         "names": tuple(names or ()),
         "changes": tuple(changes or ()),
@@ -72,29 +74,25 @@ def run(  # one parameter an option: this list is the manual
         "only": tuple(only or ()),
         "controls": not no_controls,
         "timeout": timeout,
-        "command": tuple(context.obj),
+        "command": ("lab", *words),
     }
-    return lambda: _run(request, python, View(view, level=int(verbose) - int(quiet)))
+    return lambda: _run(request, lambda: early.framework(python), View(view, level=int(verbose) - int(quiet)))
 
 
-def _run(request: dict[str, Any], python: Path | None, view: View) -> int:
+def _run(request: dict[str, Any], framework: "Callable[[], Framework]", view: View) -> int:
     progress = Progress(sys.stderr, quiet=view.level < 0)
     try:
         with redirect_stdout(sys.stderr):  # a user's lab may print; stdout carries the result alone
-            finished = _finished(request, python, progress)
+            finished = _finished(request, framework(), progress)
     finally:
         progress.clear()
     emit(_shown(finished, view))
     return int(finished.report["run"]["exit_code"])
 
 
-def _finished(request: dict[str, Any], python: Path | None, progress: Progress) -> "Finished":
-    """Start the framework process, and import the rest of the engine while it imports torch."""
-    from tempfile import TemporaryDirectory
-
-    from labs.core.launch import Framework  # standard library only
-
-    with TemporaryDirectory(prefix="framework-lab-") as scratch, Framework(python, Path(scratch)) as framework:
+def _finished(request: dict[str, Any], framework: "Framework", progress: Progress) -> "Finished":
+    """Import the rest of the engine while the framework process imports torch."""
+    with framework:
         from labs.core.run import Request  # NumPy, pydantic, yaml
         from labs.core.run import run as run_labs
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from cli.main import app
+from cli.app import app
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -8,6 +8,7 @@ lanes: the cases of a lane run in one process, lanes side by side.
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from labs.core.lab import Array, Arrays, Control, Lab, Rule
 from labs.core.observed import Observed
 from labs.core.patterns import matches
 from labs.core.schedule import Case, Ran, items_of
+
+HEAD_START = 4  # controls that run while the stages of the run itself hold another CPU
 
 Tolerances = Sequence[tuple[str, Tolerance]]
 
@@ -82,16 +85,17 @@ def benches(lab: Lab, scratch: Path, out: Path, lanes: int = 1, seed: int = 0) -
 
 
 def _lanes(lab: Lab, lanes: int) -> list[list[list[Control]]]:
-    """The controls by the config that they ask for, spread so that each lane has about as many."""
-    groups: dict[str, list[Control]] = {}
-    for control in lab.controls:
-        groups.setdefault(json.dumps(dict(control.at), sort_keys=True), []).append(control)
-    share = -(-len(lab.controls) // lanes) or 1
-    pieces = [g[start : start + share] for g in groups.values() for start in range(0, len(g), share)]
-    spread: list[list[list[Control]]] = [[] for _ in range(lanes)]
-    for piece in sorted(pieces, key=len, reverse=True):
-        min(spread, key=lambda lane: sum(map(len, lane))).append(piece)
-    return [lane for lane in spread if lane]
+    """The controls of each lane, by the config that they ask for. The first lane begins beside the run, so has more."""
+    grouped = sorted(lab.controls, key=_asks_for)
+    first = min(len(grouped), -(-(len(grouped) + HEAD_START * (lanes - 1)) // lanes))
+    share = -(-(len(grouped) - first) // (lanes - 1)) if lanes > 1 else 0
+    starts = [0, *range(first, len(grouped), share or 1)]
+    cut = [grouped[start:end] for start, end in pairwise([*starts, len(grouped)])]
+    return [[list(group) for _, group in groupby(lane, _asks_for)] for lane in cut if lane]
+
+
+def _asks_for(control: Control) -> str:
+    return json.dumps(dict(control.at), sort_keys=True)
 
 
 def bench(controls: Sequence[Control], config: Any, inputs: Arrays, scratch: Path, out: Path) -> Bench:

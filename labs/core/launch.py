@@ -31,7 +31,7 @@ class Framework:
     Deadlines are values of `time.monotonic()`; None waits as long as it takes.
     """
 
-    def __init__(self, python: Path | None, scratch: Path, fork: bool | None = None) -> None:
+    def __init__(self, python: str | Path | None, scratch: str | Path, fork: bool | None = None) -> None:
         self._python = str(python) if python else sys.executable
         self._scratch = os.path.abspath(scratch)  # noqa: PTH100 - pathlib is slow to import
         self._mode = "auto" if fork is None else "fork" if fork else "spawn"
@@ -39,7 +39,9 @@ class Framework:
         self._talk: Exchange | None = None
 
     def __enter__(self) -> Self:
-        """Start the process; it imports torch while the caller goes on. Raises CannotComplete."""
+        """Start the process, unless it runs; it imports torch while the caller goes on. Raises CannotComplete."""
+        if self._process >= 0:
+            return self
         os.makedirs(self._scratch, exist_ok=True)  # noqa: PTH103
         foreign = self._python != sys.executable
         try:

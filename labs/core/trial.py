@@ -5,7 +5,6 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from labs.core import memory, pinned
@@ -167,14 +166,16 @@ def conclude(trial: Trial, expected: Expected, framework: Framework, deadline: f
     with timed(seconds, "judge"):
         checks = judge_all(expected.rules, expected.reference, observed, tolerances)
     stated = dict(Observed({n: p for n, p in paths.items() if n in facts}))
-    found: list[Verdict] = []
-    known = iter(expected.beside)
+    found: dict[str, Verdict] = {}
+    known = {id(bench): (rules, reference) for bench, rules, reference in expected.beside}
     with timed(seconds, "controls"):
-        for lane, handed in trial.beside:
+        for lane, handed in reversed(trial.beside):  # the first lane is the longest
             beside = finish(framework, handed, deadline)
-            for bench, rules, reference in islice(known, len(lane)):
-                found += verdicts(bench, rules, reference, facts.keys(), beside, tolerances)
-    return Judged((*checks, *expected.witnesses), tuple(found), ran, observed, stated, seconds)
+            for bench in lane:
+                judged = verdicts(bench, *known[id(bench)], facts.keys(), beside, tolerances)
+                found |= {verdict.control.name: verdict for verdict in judged}
+    ordered = tuple(found[control.name] for control in trial.settings.lab.controls if control.name in found)
+    return Judged((*checks, *expected.witnesses), ordered, ran, observed, stated, seconds)
 
 
 def _singly(trial: Trial, ran: tuple[Ran, ...], framework: Framework, deadline: float) -> tuple[Ran, ...]:

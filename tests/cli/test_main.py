@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli import main as main_module
+from cli import app as app_module
 from cli.main import main
 from labs.core.errors import CannotComplete, NothingCompared, RequestError
 
@@ -105,7 +105,7 @@ def test_with_format_json_wrong_usage_is_one_document(words, capsys):
     ],
 )
 def test_the_format_is_read_where_typer_would_read_it(words, expected):
-    assert main_module._wants_json(words) is expected
+    assert app_module._wants_json(words) is expected
 
 
 def test_the_version_is_printed(capsys):

@@ -27,6 +27,9 @@ class Engine:
         return self
 
     def __exit__(self, *_error):
+        self.close()
+
+    def close(self):
         self.seen["closed"] = True
 
     def Request(self, **values):  # noqa: N802
@@ -106,7 +109,7 @@ def test_without_options_the_request_has_its_defaults(engine):
         (["--set", "rank=1", "--set", "steps=3"], "changes", ("rank=1", "steps=3")),
         (["--seed", "7"], "seed", 7),
         (["--out", "there"], "out", Path("there")),
-        (["--python", "/p"], "python", Path("/p")),
+        (["--python", "/p"], "python", "/p"),
         (["--threads", "2"], "threads", 2),
         (["--only", "a/*", "--only", "b"], "only", ("a/*", "b")),
         (["--no-controls"], "controls", False),

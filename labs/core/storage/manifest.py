@@ -9,13 +9,14 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from labs.core.storage.stored import DamagedBundle, read_json, shown
 
 MANIFEST = "manifest.json"
 SCHEMA = "framework-lab/manifest/1"
+_PIECE = 1 << 18  # bytes read at once
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -30,26 +31,32 @@ class Entry:
 
 def files(bundle: Path) -> Iterator[tuple[str, int]]:
     """Walk all that is no folder below `bundle`, the manifest left out: (path, st_mode). Links are not followed."""
+    top = len(os.path.join(bundle, ""))  # noqa: PTH118 - pathlib is slow, and files are many
     for folder, folders, names in os.walk(bundle, onerror=_raise):
         folders.sort()
-        links = [name for name in folders if (Path(folder) / name).is_symlink()]
+        links = [name for name in folders if os.path.islink(f"{folder}/{name}")]  # noqa: PTH114
         for name in sorted(names + links):
-            path = Path(folder) / name
-            relative = path.relative_to(bundle).as_posix()
+            path = f"{folder}/{name}"
+            relative = path[top:].replace(os.sep, "/")
             if relative != MANIFEST:
-                yield relative, path.lstat().st_mode
+                yield relative, os.lstat(path).st_mode
 
 
 def measure(bundle: Path, name: str) -> Entry:
     """Read one plain file in pieces: its entry."""
-    with (bundle / name).open("rb") as file:
-        return Entry(name, os.fstat(file.fileno()).st_size, hashlib.file_digest(file, "sha256").hexdigest())
+    with open(f"{bundle}/{name}", "rb") as file:  # noqa: PTH123 - pathlib is slow, and files are many
+        digest, size = hashlib.sha256(), 0
+        while piece := file.read(_PIECE):
+            digest.update(piece)
+            size += len(piece)
+        return Entry(name, size, digest.hexdigest())
 
 
 def to_text(entries: Iterable[Entry]) -> str:
-    """Write the manifest, sorted by path."""
+    """Write the manifest, sorted by path, a line for each file."""
     ordered = sorted(entries, key=lambda entry: entry.path)
-    return json.dumps({"schema": SCHEMA, "files": [asdict(entry) for entry in ordered]}, indent=1) + "\n"
+    lines = ",\n".join(json.dumps(vars(entry)) for entry in ordered)
+    return f'{{"schema": {json.dumps(SCHEMA)}, "files": [\n{lines}\n]}}\n'
 
 
 def read_manifest(bundle: Path) -> tuple[Entry, ...]:
