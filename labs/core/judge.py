@@ -56,6 +56,19 @@ class Check:
         return plain
 
 
+@dataclass(frozen=True)
+class Finding:
+    """What a check decides by: the comparison, where the values got that far, and what is wrong in words."""
+
+    measured: Comparison | None
+    message: str
+
+    @property
+    def passed(self) -> bool:
+        """True only when values were compared, and nothing is wrong."""
+        return self.measured is not None and self.measured.passed and not self.message
+
+
 def judge(rule: Rule, reference: Mapping[str, Array], observed: Mapping[str, Array], tolerance: Tolerance) -> Check:
     """Judge one rule and record the SHA-256 of what it read."""
     return _judge(rule, reference, observed, tolerance, {})
@@ -79,9 +92,9 @@ def judge_all(
     return (*checks, *(_extra(name, observed[name]) for name in observed if name not in owed))
 
 
-def verdict(rule: Rule, reference: Mapping[str, Array], observed: Mapping[str, Array], tolerance: Tolerance) -> Check:
-    """Judge one rule without hashing, which costs more than judging."""
-    return _decide(rule, *_operands(rule, reference, observed), tolerance)
+def decide(rule: Rule, reference: Mapping[str, Array], observed: Mapping[str, Array], tolerance: Tolerance) -> Finding:
+    """What the check of one rule decides, without the record of it, which takes longer than deciding."""
+    return _finding(rule, *_operands(rule, reference, observed), tolerance)
 
 
 def digest(array: Array) -> str:
@@ -122,18 +135,24 @@ def _decide(
     rule: Rule, left: Array | None, right: Array | None, tolerance: Tolerance, hashes: Sequence[str] = ("", "")
 ) -> Check:
     about = _description(rule, right if right is not None else left, tolerance, hashes)
+    finding = _finding(rule, left, right, tolerance)
+    statistics = {}
+    if finding.measured is not None and right is not None:
+        statistics = _statistics(rule, _held(rule, left, right), right, finding.measured)
+    status = "passed" if finding.passed else "failed"
+    return Check(**about, **statistics, status=status, message=finding.message)
+
+
+def _finding(rule: Rule, left: Array | None, right: Array | None, tolerance: Tolerance) -> Finding:
     absent = absence(rule, left, right)
     if absent or right is None:
-        return Check(**about, status="failed", message=absent)
+        return Finding(None, absent)
     held = _held(rule, left, right)
     unfit = unfitness(held, right)
     if unfit:
-        return Check(**about, status="failed", message=unfit)
+        return Finding(None, unfit)
     found = _measure(rule, held, right, tolerance)
-    statistics = _statistics(rule, held, right, found)
-    message = complaint(rule, held, right, found, tolerance)
-    passed = found.passed and not message
-    return Check(**about, **statistics, status="passed" if passed else "failed", message=message)
+    return Finding(found, complaint(rule, held, right, found, tolerance))
 
 
 def _description(rule: Rule, known: Array | None, tolerance: Tolerance, hashes: Sequence[str]) -> dict[str, Any]:

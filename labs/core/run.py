@@ -4,7 +4,6 @@ The caller starts the framework process before it imports this module (NumPy, py
 torch is being imported all the while.
 """
 
-import json
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +20,7 @@ from labs.core.investigate import investigate
 from labs.core.launch import Framework
 from labs.core.registry import user_code
 from labs.core.report import lab_report, run_report
+from labs.core.reports.json_text import json_text
 from labs.core.reports.markdown import markdown
 from labs.core.storage.draft import Draft, open_draft
 from labs.core.trial import Expected, Trial, begin, conclude, expect, hand_over, save_arrays
@@ -113,6 +113,6 @@ def _names(settings: Sequence[Settings]) -> str:
 
 
 def _write(draft: Draft, report: dict[str, Any]) -> None:
-    draft.write("environment.json", json.dumps(report["environment"], indent=1, ensure_ascii=False) + "\n")
-    draft.write("report.json", json.dumps(report, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    draft.write("environment.json", json_text(report["environment"]))
+    draft.write("report.json", json_text(report))
     draft.write("report.md", markdown(report))

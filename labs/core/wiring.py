@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from labs.core.items import Tolerance, promised, tolerance_for
-from labs.core.judge import verdict
+from labs.core.judge import decide
 from labs.core.lab import Array, Rule
 
 WINDOW = 65_536  # elements: a larger array is judged on a window around the position, so that the cost stays bounded
@@ -88,11 +88,11 @@ class _Trial:
 
     def _passes_unspoiled(self, held: Views, shown: Views) -> bool:
         recorder = _Recorder(shown)
-        check = verdict(self.rule, held, recorder, self.tolerance)
+        finding = decide(self.rule, held, recorder, self.tolerance)
         self.read |= recorder.read
-        if check.status != "passed":
-            self._complain(f"fails with nothing spoiled: {check.message}")
-        return check.status == "passed"
+        if not finding.passed:
+            self._complain(f"fails with nothing spoiled: {finding.message}")
+        return finding.passed
 
     def _show(self, held: Views, shown: Views, at: int) -> None:
         bound = _bound(self.rule, held, shown, at, self.tolerance)
@@ -109,7 +109,7 @@ class _Trial:
     def _passes(self, held: Views, shown: Views, name: str, at: int, value: Any) -> bool:
         spoiled = shown[name].copy()
         spoiled.flat[at] = value
-        return verdict(self.rule, held, {**shown, name: spoiled}, self.tolerance).status == "passed"
+        return decide(self.rule, held, {**shown, name: spoiled}, self.tolerance).passed
 
     def _complain(self, sentence: str) -> None:
         self.problems.append(f"{self.rule.item} ({self.rule.kind}): {sentence}")

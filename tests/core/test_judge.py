@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from labs.core.items import Tolerance
-from labs.core.judge import Check, digest, judge, judge_all, verdict
+from labs.core.judge import Check, digest, judge, judge_all
 from labs.core.lab import Rule, identical, within, zero
 
 CLOSE, EXACT = Rule("close", "x"), Rule("exact", "x")
@@ -74,14 +74,14 @@ def test_a_spoiled_element_fails_and_is_named(kind, value, what, at):
 
 
 def test_the_sentence_of_close_has_both_values_and_the_limit():
-    check = verdict(CLOSE, {"x": np.array([1.0, 0.25])}, {"x": np.array([1.0, 0.5])}, Tolerance())
+    check = judge(CLOSE, {"x": np.array([1.0, 0.25])}, {"x": np.array([1.0, 0.5])}, Tolerance())
     assert check.message == (
         "1 of 2 elements out of tolerance, worst at [1]: observed 0.5, reference 0.25, limit 3.5e-09"
     )
 
 
 def test_the_limit_does_not_depend_on_the_sign():
-    check = verdict(CLOSE, {"x": np.array([-0.25])}, {"x": np.array([0.5])}, Tolerance())
+    check = judge(CLOSE, {"x": np.array([-0.25])}, {"x": np.array([0.5])}, Tolerance())
     assert check.message.endswith("limit 3.5e-09")
 
 
@@ -101,7 +101,7 @@ def test_a_statistic_without_a_meaning_is_left_out(kind, ulp, blunt):
 
 
 def test_a_scalar_needs_no_index():
-    check = verdict(CLOSE, {"x": np.array(0.25)}, {"x": np.array(0.5)}, Tolerance())
+    check = judge(CLOSE, {"x": np.array(0.25)}, {"x": np.array(0.5)}, Tolerance())
     assert "worst: observed 0.5" in check.message
     assert check.worst["index"] == []
 
@@ -123,7 +123,7 @@ def test_what_is_not_finite_fails_on_either_side_and_on_both(kind, bad, word, at
 
 def test_nan_names_its_place_and_the_other_side():
     one, nan = np.array([[1.0, 1.0]]), np.array([[1.0, np.nan]])
-    message = [verdict(CLOSE, {"x": a}, {"x": b}, Tolerance()).message for a, b in ((one, nan), (nan, one), (nan, nan))]
+    message = [judge(CLOSE, {"x": a}, {"x": b}, Tolerance()).message for a, b in ((one, nan), (nan, one), (nan, nan))]
     assert message == ["NaN at [0, 1]", "NaN at [0, 1] in the reference", "NaN at [0, 1], in the reference too"]
 
 
@@ -158,17 +158,17 @@ def test_a_scalar_stands_for_one_element_only(kind):
 
 
 def test_a_column_is_no_row():
-    check = verdict(CLOSE, {"x": np.ones(3)}, {"x": np.ones((3, 1))}, Tolerance())
+    check = judge(CLOSE, {"x": np.ones(3)}, {"x": np.ones((3, 1))}, Tolerance())
     assert check.message == "shape (3,1), expected (3,)"
 
 
 def test_dtype_comes_before_shape_and_shape_before_finiteness():
     nan = np.full(3, np.nan)
     ref = {"x": np.ones(2)}
-    assert verdict(CLOSE, ref, {"x": nan.astype("f4")}, Tolerance()).message == "dtype float32, expected float64"
-    assert verdict(CLOSE, ref, {"x": nan}, Tolerance()).message == "shape (3,), expected (2,)"
+    assert judge(CLOSE, ref, {"x": nan.astype("f4")}, Tolerance()).message == "dtype float32, expected float64"
+    assert judge(CLOSE, ref, {"x": nan}, Tolerance()).message == "shape (3,), expected (2,)"
     mixed = {"x": np.array([9.0, np.nan])}
-    assert verdict(CLOSE, ref, mixed, Tolerance()).message == "NaN at [1]"
+    assert judge(CLOSE, ref, mixed, Tolerance()).message == "NaN at [1]"
 
 
 @pytest.mark.parametrize("shape", [(0,), (2, 0)])
@@ -211,37 +211,37 @@ def test_what_is_no_real_number_is_refused(dtype):
 
 def test_negative_zero_is_not_zero_for_identical_only():
     plus, minus = np.array([1.0, 0.0]), np.array([1.0, -0.0])
-    check = verdict(identical("x", "y"), {}, {"x": minus, "y": plus}, Tolerance())
+    check = judge(identical("x", "y"), {}, {"x": minus, "y": plus}, Tolerance())
     assert check.message == "1 of 2 elements different in their bits, worst at [1]: observed -0.0, y 0.0"
     assert (check.max_abs, check.headroom, check.worst["index"]) == (0.0, -16, [1])
-    assert verdict(EXACT, {"x": plus}, {"x": minus}, Tolerance()).status == "passed"
-    assert verdict(zero("x"), {}, {"x": minus * 0}, Tolerance()).status == "passed"
+    assert judge(EXACT, {"x": plus}, {"x": minus}, Tolerance()).status == "passed"
+    assert judge(zero("x"), {}, {"x": minus * 0}, Tolerance()).status == "passed"
 
 
 def test_identical_reads_the_observed_side_only():
     reference = {"x": np.ones(2), "y": np.ones(2)}
-    check = verdict(identical("x", "y"), reference, {"x": np.ones(2), "y": np.full(2, 2.0)}, Tolerance())
+    check = judge(identical("x", "y"), reference, {"x": np.ones(2), "y": np.full(2, 2.0)}, Tolerance())
     assert (check.status, check.out_of_tolerance) == ("failed", 2)
 
 
 def test_zero_needs_no_reference_but_holds_one_that_is_there():
     zeros = {"x": np.zeros(2)}
-    assert verdict(zero("x"), {}, zeros, Tolerance()).status == "passed"
-    check = verdict(zero("x"), {"x": np.array([0.0, 1.0])}, zeros, Tolerance())
+    assert judge(zero("x"), {}, zeros, Tolerance()).status == "passed"
+    check = judge(zero("x"), {"x": np.array([0.0, 1.0])}, zeros, Tolerance())
     assert check.message == "the reference is not 0, so the rule zero does not fit"
     same = {"x": np.array([0.0, 1.0])}
-    assert verdict(zero("x"), same, same, Tolerance()).message == "1 of 2 elements not 0, worst at [1]: observed 1.0"
+    assert judge(zero("x"), same, same, Tolerance()).message == "1 of 2 elements not 0, worst at [1]: observed 1.0"
 
 
 def test_a_scalar_bound_holds_every_element():
     bound = {"b": np.array(1.0)}
-    assert verdict(within("x", "b"), bound, {"x": np.array([1.0, -1.0])}, Tolerance()).status == "passed"
-    check = verdict(within("x", "b"), bound, {"x": np.array([1.0, -1.5])}, Tolerance())
+    assert judge(within("x", "b"), bound, {"x": np.array([1.0, -1.0])}, Tolerance()).status == "passed"
+    check = judge(within("x", "b"), bound, {"x": np.array([1.0, -1.5])}, Tolerance())
     assert check.message == "1 of 2 elements outside the bound, worst at [1]: observed -1.5, bound 1.0"
 
 
 def test_the_headroom_of_within_is_the_distance_to_the_bound():
-    check = verdict(within("x", "b"), {"b": np.array([1.0, 1.0])}, {"x": np.array([1e-3, -0.1])}, Tolerance())
+    check = judge(within("x", "b"), {"b": np.array([1.0, 1.0])}, {"x": np.array([1e-3, -0.1])}, Tolerance())
     assert check.headroom == pytest.approx(1.0)
 
 
@@ -254,38 +254,38 @@ def test_the_other_kinds_have_all_the_headroom_or_none(kind):
 @pytest.mark.parametrize("largest", [1e-9, 5e-10, -1e-9])
 def test_a_check_that_zeros_would_pass_is_blunt(largest):
     side = {"x": np.array([0.0, largest])}
-    check = verdict(CLOSE, side, side, Tolerance())
+    check = judge(CLOSE, side, side, Tolerance())
     assert (check.status, check.message) == (
         "failed",
         "blunt: an all-zero observation would pass; state a smaller atol",
     )
     assert check.blunt_share == 1.0
-    assert verdict(CLOSE, side, side, Tolerance(atol=1e-12)).status == "passed"
+    assert judge(CLOSE, side, side, Tolerance(atol=1e-12)).status == "passed"
 
 
 def test_an_all_zero_reference_is_blunt_whatever_the_tolerance():
     side = {"x": np.zeros(3)}
-    assert "judge it by the rule zero" in verdict(CLOSE, side, side, Tolerance(0.0, 0.0)).message
+    assert "judge it by the rule zero" in judge(CLOSE, side, side, Tolerance(0.0, 0.0)).message
 
 
 @pytest.mark.parametrize("rtol", [1.0, 2.0])
 def test_a_relative_tolerance_of_one_is_blunt(rtol):
     side = {"x": np.ones(3)}
-    assert verdict(CLOSE, side, side, Tolerance(0.0, rtol)).message.startswith("blunt")
+    assert judge(CLOSE, side, side, Tolerance(0.0, rtol)).message.startswith("blunt")
 
 
 def test_the_tolerance_is_the_one_applied_and_recorded():
     sides = {"x": np.ones(2)}, {"x": np.full(2, 1.01)}
-    check = verdict(CLOSE, *sides, Tolerance(0.1, 0.0, "rounded on purpose"))
+    check = judge(CLOSE, *sides, Tolerance(0.1, 0.0, "rounded on purpose"))
     assert check.status == "passed"
     assert check.tolerance == {"atol": 0.1, "rtol": 0.0, "reason": "rounded on purpose"}
-    assert verdict(CLOSE, *sides, Tolerance()).status == "failed"
-    assert verdict(EXACT, *sides, Tolerance(9.0)).status == "failed"
+    assert judge(CLOSE, *sides, Tolerance()).status == "failed"
+    assert judge(EXACT, *sides, Tolerance(9.0)).status == "failed"
 
 
 def test_a_witness_is_not_judged_here():
     with pytest.raises(ValueError, match="witness"):
-        verdict(Rule("witness", "x"), {"x": np.ones(1)}, {"x": np.ones(1)}, Tolerance())
+        judge(Rule("witness", "x"), {"x": np.ones(1)}, {"x": np.ones(1)}, Tolerance())
 
 
 def test_a_check_records_what_it_read():
@@ -365,7 +365,7 @@ def test_an_array_is_hashed_once(monkeypatch):
     ("value", "text"), [(np.nan, "nan"), (np.inf, "inf"), (-np.inf, "-inf"), (1.5, 1.5), (-0.0, -0.0)]
 )
 def test_json_spells_numbers_that_it_can_not_hold(value, text):
-    check = verdict(CLOSE, {"x": np.array([1.0, 2.0])}, {"x": np.array([1.0, value])}, Tolerance())
+    check = judge(CLOSE, {"x": np.array([1.0, 2.0])}, {"x": np.array([1.0, value])}, Tolerance())
     document = json.loads(json.dumps(check.to_json(), allow_nan=False))
     assert document["worst"] == {"index": [1], "reference": 2.0, "observed": text}
     assert document["shape"] == [2]

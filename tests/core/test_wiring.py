@@ -5,7 +5,7 @@ import pytest
 
 from labs.core import wiring as module
 from labs.core.items import Tolerance, plan
-from labs.core.judge import verdict
+from labs.core.judge import decide
 from labs.core.lab import Rule, identical, within, zero
 from labs.core.wiring import wiring
 
@@ -48,7 +48,7 @@ def test_every_tolerance_is_probed_at_its_own_bound(tolerance):
 
 def mutant(change):
     """A judge with a fault: `change(rule, held, shown, tolerance)` gives what it judges instead."""
-    return lambda *arguments: verdict(*change(*arguments))
+    return lambda *arguments: decide(*change(*arguments))
 
 
 def only(start, stop):
@@ -97,7 +97,7 @@ MUTANTS = {
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_faulty_judge_is_noticed(name, monkeypatch):
     change, rules, reference, expected = MUTANTS[name]
-    monkeypatch.setattr(module, "verdict", mutant(change))
+    monkeypatch.setattr(module, "decide", mutant(change))
     problems = wiring(plan(rules, reference), reference, ()).problems
     assert any(expected in problem for problem in problems) if expected else problems == ()
 
@@ -106,7 +106,7 @@ def test_a_judge_that_skips_the_middle_is_noticed(monkeypatch):
     def ends(rule, held, shown, tolerance):
         return rule, *({n: a.reshape(-1)[[0, -1]] for n, a in side.items()} for side in (held, shown)), tolerance
 
-    monkeypatch.setattr(module, "verdict", mutant(ends))
+    monkeypatch.setattr(module, "decide", mutant(ends))
     assert wiring(plan((), {"x": VALUES}), {"x": VALUES}, ()).problems
 
 
@@ -137,9 +137,9 @@ def test_a_large_array_is_judged_on_windows(monkeypatch):
 
     def watched(rule, held, shown, tolerance):
         sizes.append(next(iter(dict(shown).values())).size)
-        return verdict(rule, held, shown, tolerance)
+        return decide(rule, held, shown, tolerance)
 
-    monkeypatch.setattr(module, "verdict", watched)
+    monkeypatch.setattr(module, "decide", watched)
     sparse = np.zeros((50, 4))
     sparse[20] = 1.0  # most windows hold zeros only, which is not blunt
     reference = {"x": sparse, "z": np.zeros(100), "n": np.arange(100), "b": np.ones(100)}

@@ -1,6 +1,7 @@
 """Tensors from files and items to files, in the framework process: `.npy` only, never pickle. Python 3.10 syntax."""
 
 import functools
+import io
 import os
 import re
 from collections.abc import Mapping
@@ -103,10 +104,20 @@ def save_items(items: Mapping[str, NDArray[Any]], out: str, good: str) -> tuple[
 def _save(name: str, array: NDArray[Any], file: str) -> None:
     _make(os.path.dirname(file))  # noqa: PTH120 - pathlib is slow, and this is often
     try:
-        with open(file, "xb") as target:  # noqa: PTH123
-            np.save(target, array, allow_pickle=False)
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     except FileExistsError:
         raise StageError(f"item {name} was yielded already, by another rank or stage") from None
+    with open(descriptor, "wb") as target:  # noqa: PTH123
+        target.write(_header(array.dtype.str, array.shape))
+        target.write(array.data)
+
+
+@functools.cache  # a few kinds of arrays make all items
+def _header(dtype: str, shape: tuple[int, ...]) -> bytes:
+    """What a `.npy` file of a C-ordered array begins with."""
+    text = io.BytesIO()
+    np.lib.format.write_array_header_1_0(text, {"descr": dtype, "fortran_order": False, "shape": shape})
+    return text.getvalue()
 
 
 @functools.cache  # nobody removes one while its items are being written
