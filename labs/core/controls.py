@@ -167,11 +167,12 @@ def reads(rule: Rule) -> set[str]:
 
 def verdict(control: Control, good: Sequence[Check], checks: Sequence[Check], broken: str = "") -> Verdict:
     """Compare what failed with what has to fail and what may; a `broken` fault proves nothing."""
-    must = [c for c in checks if _matches(c, control.must)]
+    owed = {_key(c) for c in (*good, *checks) if _matches(_key(c), control.must)}
+    must = [c for c in checks if _key(c) in owed]
     failed = [c for c in checks if c.status != "passed"]
-    unmatched = [p for p in control.must if not any(_matches(c, (p,)) for c in checks)]
+    unmatched = [p for p in control.must if not any(_matches(key, (p,)) for key in map(_key, must))]
     missed = [label(c) for c in must if c.status == "passed"] + unmatched
-    leaked = [label(c) for c in failed if not _matches(c, (*control.must, *control.may))]
+    leaked = [label(c) for c in failed if _key(c) not in owed and not _matches(_key(c), control.may)]
     status = "missed" if missed or broken else "leaked" if leaked else "caught"
     return Verdict(
         control=control,
@@ -179,7 +180,7 @@ def verdict(control: Control, good: Sequence[Check], checks: Sequence[Check], br
         failed=tuple(label(c) for c in failed),
         missed=tuple(missed),
         leaked=tuple(leaked),
-        good=min((_decades(c) for c in good if _matches(c, control.must)), default=0.0),
+        good=min((_decades(c) for c in good if _key(c) in owed), default=0.0),
         fault=min((-_decades(c) for c in must), default=0.0),
         message=broken,
     )
@@ -195,5 +196,9 @@ def label(check: Check) -> str:
     return check.name if check.kind in ("close", "exact", "zero") else f"{check.name}:{check.kind}"
 
 
-def _matches(check: Check, patterns: Sequence[str]) -> bool:
-    return matches(check.name, patterns) or matches(f"{check.name}:{check.kind}", patterns)
+def _key(check: Check) -> tuple[str, str]:
+    return check.name, check.kind
+
+
+def _matches(key: tuple[str, str], patterns: Sequence[str]) -> bool:
+    return matches(key[0], patterns) or matches(":".join(key), patterns)
