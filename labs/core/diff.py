@@ -61,7 +61,7 @@ def obstacle(name: str, a: Opened, b: Opened) -> str:
     if keys:
         told = [f"{key} ({sides[0].get(key, 'absent')} and {sides[1].get(key, 'absent')})" for key in keys]
         return f"the configs differ in {_some(told)}"
-    inputs = [bundle.inputs.get(name, {}) for bundle in (a, b)]
+    inputs = [dict(bundle.inputs.get(name, {})) for bundle in (a, b)]
     if not all(inputs):  # `save` left them out; the same config draws the same ones
         return ""
     other = [key for key in inputs[0] | inputs[1] if inputs[0].get(key) != inputs[1].get(key)]
@@ -91,11 +91,13 @@ def _changes(name: str, a: Opened, b: Opened, reason: str) -> list[Change]:
         other, change = ("B", "removed") if where == "A" else ("A", "added")
         lab = (a if where == "A" else b).labs[name]
         return [_alone(name, check, change, f"config {name} is not in {other}") for check in lab["checks"]]
+    old, new = a.labs[name], b.labs[name]
     found = list(_check_changes(name, a, b, reason))
+    if old["lab"] == new["lab"]:  # faults are tried at the lab's default config, whatever the run's own is
+        found += control_changes(name, old, new)
     if reason:
         return found
-    old, new = a.labs[name], b.labs[name]
-    found += [*control_changes(name, old, new), *complaint_changes(name, old, new)]
+    found += complaint_changes(name, old, new)
     return [*found, *verdict_change(name, old, new, found)]
 
 

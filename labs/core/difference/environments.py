@@ -8,11 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from labs.core.bundle import DamagedBundle
 from labs.core.difference.classes import Change, Setting
 
 LARGE = 1e6  # ULP: more than an instruction set, threads or a library move a sum
-DEEP = 8  # levels of an environment
 GROUPS = {  # the likeliest cause first; a key belongs to the first group that one of its parts names
     "instruction set": ("cpu", "simd", "cpu_capability", "ATEN_CPU_CAPABILITY", "NPY_DISABLE_CPU_FEATURES"),
     "threads": ("threads", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"),
@@ -134,13 +132,11 @@ def _group(key: str) -> str:
     return next((group for group, names in GROUPS.items() if any(part in names for part in parts)), "")
 
 
-def _flat(record: Record, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, object]]:
+def _flat(record: Record, prefix: str = "") -> Iterator[tuple[str, object]]:
     """Nested facts as `framework.torch.version`, value."""
-    if depth > DEEP:
-        raise DamagedBundle(f"report.json: the environment is nested more than {DEEP} levels deep")
     for key, value in record.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.", depth + 1)
+            yield from _flat(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 

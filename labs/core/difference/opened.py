@@ -17,6 +17,7 @@ from labs.core.storage.manifest import Entry, files, measure
 from labs.core.storage.report_schema import Some, Spec, require
 from labs.core.storage.stored import plain_file, shown
 
+DEEP = 8  # levels of an environment
 _NUMBERS = ("max_abs", "max_ulp", "headroom")
 _FACT: Spec = {"name": str, "what": str}
 
@@ -50,6 +51,8 @@ def open_bundle(path: Path) -> Opened:
         return _opened(path, report, _inputs(listed.values()))
     except RequestError as error:
         raise DamagedBundle(f"{path}: {error}; lab verify names all that is wrong") from error
+    except OSError as error:
+        raise RequestError(f"{path}: {error.filename or ''} can't be read: {error.strerror}") from error
 
 
 def open_draft(path: Path, report: Record) -> Opened:
@@ -64,10 +67,21 @@ def _opened(path: Path, report: Record, inputs: Mapping[str, Mapping[str, str]])
     if len(labs) < len(report["labs"]):
         doubled = Counter(lab["name"] for lab in report["labs"]).most_common(1)[0][0]
         raise DamagedBundle(f"{REPORT}: {doubled} is reported twice")
+    if _depth(report["environment"]) > DEEP:
+        raise DamagedBundle(f"{REPORT}: the environment is nested more than {DEEP} levels deep")
     require(report["environment"].get("framework", {}), dict, f"{REPORT}: environment.framework")
     for lab in labs.values():
         _require_lab(lab)
     return Opened(path, report, labs, {name: _config(path, name) for name in labs}, inputs)
+
+
+def _depth(value: object) -> int:
+    """How deep mappings are nested, as far as it matters."""
+    depth, level = 0, [value]
+    while level and depth <= DEEP:
+        level = [inner for one in level if isinstance(one, dict) for inner in one.values()]
+        depth += 1
+    return depth
 
 
 def _require_lab(lab: Record) -> None:
@@ -80,12 +94,16 @@ def _require_lab(lab: Record) -> None:
         if doubled:
             raise DamagedBundle(f"{where}: {kind} {shown(doubled[0])} is reported twice")
     for record in lab["checks"]:
-        for key in _NUMBERS:
-            try:
-                float(str(record[key] or 0))
-            except ValueError:
-                what = f"{where}: {shown(record['name'])}: {key} is {record[key]!r}"
-                raise DamagedBundle(f"{what}, expected a number") from None
+        stated = {key: record[key] for key in _NUMBERS} | (record["tolerance"] or {})
+        for key in (*_NUMBERS, *(("atol", "rtol") if record["tolerance"] else ())):
+            _require_number(stated[key], f"{where}: {shown(record['name'])}: {key}")
+
+
+def _require_number(value: object, where: str) -> None:
+    try:
+        float(str(value or 0))
+    except ValueError:
+        raise DamagedBundle(f"{where}: got {value!r}, expected a number") from None
 
 
 def _config(path: Path, name: str) -> Record:

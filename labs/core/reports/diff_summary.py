@@ -11,7 +11,6 @@ from labs.core.reports.summary import Record, count, number
 
 QUIET = ("last-bits", "bit-identical")  # classes that are counted and listed on request
 PASSED = {"regression": "regression", "drift": "regression or drift", "any": "difference"}
-NOTHING = "nothing"
 MANY = 3  # changes that share a reason and are told in one line
 
 
@@ -73,7 +72,7 @@ def moved(change: Record) -> str:
 
 def tally(counts: Record) -> str:
     """`2 regression, 40 last-bits, 39 bit-identical`."""
-    return ", ".join(f"{n} {name}" for name, n in counts.items()) or NOTHING
+    return ", ".join(f"{n} {name}" for name, n in counts.items()) or "nothing"
 
 
 def config_line(config: Record) -> list[str]:
@@ -103,8 +102,8 @@ def _head(diff: Record) -> str:
         return "nothing was compared"
     if diff["run"]["status"] == "passed":
         return "compared" if wanted == "never" else f"no {PASSED[wanted]}"
-    found = tally({name: n for name, n in diff["counts"].items() if name in diff["run"]["fails"]})
-    return f"failed: {found}" if found != NOTHING else "failed: facts differ"
+    found = [name for name in diff["counts"] if name in diff["run"]["fails"]]
+    return f"failed on {', '.join(found) or 'facts'}"
 
 
 def side_line(side: Record) -> str:
