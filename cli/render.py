@@ -22,6 +22,10 @@ SEPARATOR = " · "
 def terminal(report: Record, bundle: str, look: Look, level: int = 0) -> str:
     """The report as text. `level` -1 is the verdict alone, 1 every check and control as a table."""
     blocks = [_block(lab, bundle, look, level) for lab in report["labs"]] if level >= 0 else []
+    if level >= 0 and "baseline" in report and not summary.held(report):
+        from cli.render_diff import against
+
+        blocks += against(report["baseline"], look, level)
     lines = [line for block in blocks if block for line in [*block, ""]]
     return "\n".join([*lines, *_verdicts(report, bundle, look)])
 
@@ -29,11 +33,23 @@ def terminal(report: Record, bundle: str, look: Look, level: int = 0) -> str:
 def _verdicts(report: Record, bundle: str, look: Look) -> list[str]:
     """One line a config; the run's own facts end the only one, or get a line of their own."""
     labs, footer = report["labs"], summary.footer(report, bundle)
+    worse = _worse(report, look)
     if len(labs) == 1:
-        return _coloured([*summary.verdict(labs[0]), *footer], labs[0]["status"], look)
-    total = summary.count(len(labs), "config") + f" {report['run']['status']}"
+        return [*_coloured([*summary.verdict(labs[0]), *footer], labs[0]["status"], look), *worse]
+    status = "passed" if worse and all(lab["status"] == "passed" for lab in labs) else report["run"]["status"]
+    total = summary.count(len(labs), "config") + f" {status}"
     rows = [line for lab in labs for line in _coloured(summary.verdict(lab), lab["status"], look)]
-    return [*rows, *_coloured([total, *footer], report["run"]["status"], look)]
+    return [*rows, *_coloured([total, *footer], status, look), *worse]
+
+
+def _worse(report: Record, look: Look) -> list[str]:
+    """The last word of a run that is worse than its baseline: such a run fails, whatever its checks say."""
+    if "baseline" not in report or summary.held(report):
+        return []
+    from cli.render_diff import verdict
+
+    head, *rest = verdict(report["baseline"])
+    return joined([f"against {report['baseline']['a']['id']}: {head}", *rest], look, "red")
 
 
 def joined(parts: Sequence[str], look: Look, style: str = "") -> list[str]:

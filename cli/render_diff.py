@@ -20,11 +20,22 @@ def terminal(diff: Record, look: Look, level: int = 0) -> str:
     plain = printable(diff)
     blocks: list[list[str]] = []
     if level >= 0:
-        blocks = [_sides(plain, look), _environment(plain, look), *_classes(plain, look, level)]
-        blocks += [_facts(plain, look), [line for c in plain["configs"] for line in joined(words.config_line(c), look)]]
+        configs = [line for c in plain["configs"] for line in joined(words.config_line(c), look)]
+        blocks = [_sides(plain, look), *against(plain, look, level), _facts(plain, look), configs]
     style = "green" if plain["run"]["status"] == "passed" else "red"
     lines = [line for block in blocks if block for line in [*block, ""]]
     return "\n".join([*lines, *joined(words.verdict(plain), look, style)])
+
+
+def against(diff: Record, look: Look, level: int) -> list[list[str]]:
+    """The blocks that say what moved and what the environments have to do with it."""
+    plain = printable(diff)
+    return [_environment(plain, look), *_classes(plain, look, level)]
+
+
+def verdict(diff: Record) -> list[str]:
+    """The parts of the last line."""
+    return words.verdict(printable(diff))
 
 
 def printable(value: Any) -> Any:
@@ -41,16 +52,20 @@ def _sides(diff: Record, look: Look) -> list[str]:
 
 
 def _environment(diff: Record, look: Look) -> list[str]:
+    """What differs between the environments, likeliest cause first, and what that suggests."""
     if not diff["environment"]:
         lines = ["the environments are the same"]
     else:
         lines = ["the environments differ:"]
-        rows = [
-            ("what", "A", "B"),
-            *((s["what"], *(words.setting_value(s[k], 32) for k in "ab")) for s in diff["environment"]),
-        ]
-        lines += [INDENT + line for line in table(rows, _narrower(look))]
+        lines += _indented(table([("what", "A", "B"), *_settings(diff["environment"], look)], _narrower(look)))
     return lines + (wrapped(diff["cause"], look) if diff["cause"] else [])
+
+
+def _settings(found: Sequence[Record], look: Look) -> list[tuple[str, str, str]]:
+    """Rows whose values are cut to what the longest name leaves them."""
+    longest = max(len(s["what"]) for s in found)
+    most = 40 if look.width is None else max(12, min(40, (look.width - longest - 8) // 2))
+    return [(s["what"], *(words.setting_value(s[side], most) for side in ("a", "b"))) for s in found]
 
 
 def _classes(diff: Record, look: Look, level: int) -> Iterator[list[str]]:
@@ -62,25 +77,20 @@ def _classes(diff: Record, look: Look, level: int) -> Iterator[list[str]]:
             continue
         shown = groups if level > 0 else groups[:IN_FULL]
         lines = [painted(f"{name} ({diff['counts'][name]})", STYLES.get(name, "yellow"), look)]
-        lines += [line for group in shown for line in _entry(group, look)]
+        lines += [line for group in shown for line in _indented(_entry(group, _narrower(look)))]
         rest = len(groups) - len(shown)
         yield [*lines, *([f"{INDENT}… and {rest} more (-v shows all)"] if rest else [])]
 
 
 def _entry(group: Sequence[Record], look: Look) -> list[str]:
-    """One change, or several that share a reason: what, how far, its headroom, and why."""
+    """One change, or several that share a reason: what, how far, its headroom, which side, and why."""
     first = group[0]
-    parts = [f"{INDENT}{first['config']}: {words.label(group)}", words.status(first)]
+    parts = [f"{first['config']}: {words.label(group)}", words.status(first)]
     if len(group) == 1:
         decades = words.headroom(first)
-        parts += [words.distance(first), f"{decades} decades" if decades else "", _moved(first)]
+        parts += [words.distance(first), f"{decades} decades" if decades else "", words.moved(first)]
     lines = joined([p for p in parts if p], look)
-    return [*lines, *wrapped(f"{INDENT * 2}{first['why']}", look, hang=4)] if first["why"] else lines
-
-
-def _moved(change: Record) -> str:
-    side = words.moved(change)
-    return f"{side} moved" if side else ""
+    return [*lines, *wrapped(f"{INDENT}{first['why']}", look)] if first["why"] else lines
 
 
 def _facts(diff: Record, look: Look) -> list[str]:
@@ -89,9 +99,13 @@ def _facts(diff: Record, look: Look) -> list[str]:
     lines = [f"facts that differ, which are not judged ({len(diff['facts'])})"]
     for fact in diff["facts"]:
         values = f"{words.setting_value(fact['a'])} → {words.setting_value(fact['b'])}"
-        lines += joined([f"{INDENT}{fact['config']}: {fact['name']}", values], look)
-        lines += wrapped(f"{INDENT * 2}{fact['what']}", look, hang=4)
+        told = joined([f"{fact['config']}: {fact['name']}", values], _narrower(look))
+        lines += _indented([*told, *wrapped(f"{INDENT}{fact['what']}", _narrower(look))])
     return lines
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    return [INDENT + line for line in lines]
 
 
 def _narrower(look: Look) -> Look:

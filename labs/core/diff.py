@@ -16,7 +16,7 @@ from labs.core.difference.complaints import (
     fact_changes,
     verdict_change,
 )
-from labs.core.difference.environments import RUN_KEYS, cause, run_settings, settings
+from labs.core.difference.environments import RUN_KEYS, cause, implementations, run_settings, settings
 from labs.core.difference.opened import Opened, Record, open_bundle
 from labs.core.difference.values import Values
 from labs.core.patterns import matches
@@ -37,6 +37,7 @@ def difference(a: Opened, b: Opened) -> Difference:
     obstacles = {name: obstacle(name, a, b) for name in shared}
     changes = [c for name in every for c in _changes(name, a, b, obstacles.get(name, ""))]
     found = (
+        *implementations({name: (a.labs[name], b.labs[name]) for name in shared}),
         *settings(a.report["environment"], b.report["environment"]),
         *run_settings({name: (a.configs[name], b.configs[name]) for name in shared}),
     )
@@ -56,16 +57,22 @@ def obstacle(name: str, a: Opened, b: Opened) -> str:
     """Why no value of this config can be compared: another lab, config or other inputs; empty when all can."""
     if a.labs[name]["lab"] != b.labs[name]["lab"]:
         return f"another lab: {a.labs[name]['lab']} and {b.labs[name]['lab']}"
-    sides = [_flat_config(bundle.configs[name]) for bundle in (a, b)]
-    keys = [key for key in sides[0] | sides[1] if sides[0].get(key, "absent") != sides[1].get(key, "absent")]
-    if keys:
-        told = [f"{key} ({sides[0].get(key, 'absent')} and {sides[1].get(key, 'absent')})" for key in keys]
-        return f"the configs differ in {_some(told)}"
+    differing = config_obstacle(a.configs[name], b.configs[name])
+    if differing:
+        return differing
     inputs = [dict(bundle.inputs.get(name, {})) for bundle in (a, b)]
     if not all(inputs):  # `save` left them out; the same config draws the same ones
         return ""
     other = [key for key in inputs[0] | inputs[1] if inputs[0].get(key) != inputs[1].get(key)]
     return f"the inputs differ: {_some(other)}" if other else ""
+
+
+def config_obstacle(a: Record, b: Record) -> str:
+    """The keys in which two resolved configs differ, those that change no input and no formula left out."""
+    sides = [_flat_config(config) for config in (a, b)]
+    keys = [key for key in sides[0] | sides[1] if sides[0].get(key, "absent") != sides[1].get(key, "absent")]
+    told = [f"{key} ({sides[0].get(key, 'absent')} and {sides[1].get(key, 'absent')})" for key in keys]
+    return f"the configs differ in {_some(told)}" if told else ""
 
 
 def _flat_config(values: Record, prefix: str = "") -> dict[str, object]:

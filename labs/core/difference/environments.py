@@ -12,6 +12,7 @@ from labs.core.difference.classes import Change, Setting
 
 LARGE = 1e6  # ULP: more than an instruction set, threads or a library move a sum
 GROUPS = {  # the likeliest cause first; a key belongs to the first group that one of its parts names
+    "implementation": (),
     "instruction set": ("cpu", "simd", "cpu_capability", "ATEN_CPU_CAPABILITY", "NPY_DISABLE_CPU_FEATURES"),
     "threads": ("threads", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"),
     "BLAS": ("blas", "MKL_CBWR", "OPENBLAS_CORETYPE"),
@@ -61,6 +62,21 @@ def run_settings(configs: Mapping[str, tuple[Record, Record]]) -> tuple[Setting,
     )
 
 
+def implementations(labs: Mapping[str, tuple[Record, Record]]) -> tuple[Setting, ...]:
+    """Parts that were judged in place of the lab's own, where the two runs differ in that."""
+    found = []
+    for name, sides in labs.items():
+        before, after = ({str(s["part"]): _swap(s) for s in lab.get("swaps", ())} for lab in sides)
+        parts = [p for p in dict.fromkeys([*before, *after]) if before.get(p) != after.get(p)]
+        own = "the lab's own"
+        found += [Setting(f"{p} of {name}", before.get(p, own), after.get(p, own), "implementation") for p in parts]
+    return tuple(found)
+
+
+def _swap(swap: Record) -> str:
+    return f"{swap['source']} (sha256 {str(swap['sha256'])[:12]})"
+
+
 def cause(found: Sequence[Setting], changes: Sequence[Change]) -> str:
     """What the environments suggest for the values that moved, in one sentence; "" when none did."""
     moved = {side for change in changes for side in change.moved}
@@ -77,7 +93,7 @@ def cause(found: Sequence[Setting], changes: Sequence[Change]) -> str:
         if versions:
             sentence += f", so compare with the same before blaming {versions[0].group}"
     largest = max((c.ulp for c in changes if c.ulp is not None), default=0.0)
-    if largest > LARGE:
+    if largest > LARGE and first.group not in ("implementation", "this tool"):
         sentence += f"; but no environment moves a value by {largest:.1e} ULP: look at the code as well"
     return sentence
 
@@ -86,7 +102,8 @@ def _touches(setting: Setting, moved: set[str]) -> bool:
     """Whether a setting can have moved these sides: what the referee runs on moves the reference alone."""
     if setting.what.startswith("referee."):
         return "reference" in moved
-    return "observed" in moved or setting.group == "this tool"
+    framework_alone = setting.what.startswith("framework.") or setting.group in ("implementation", "threads")
+    return "observed" in moved or not framework_alone
 
 
 def _change(setting: Setting) -> str:

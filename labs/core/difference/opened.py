@@ -20,6 +20,7 @@ from labs.core.storage.stored import plain_file, shown
 DEEP = 8  # levels of an environment
 _NUMBERS = ("max_abs", "max_ulp", "headroom")
 _FACT: Spec = {"name": str, "what": str}
+_SWAP: Spec = {"part": str, "source": str, "sha256": str}
 
 Record = Mapping[str, Any]
 
@@ -88,6 +89,7 @@ def _require_lab(lab: Record) -> None:
     """What the outline of report.json leaves open and a comparison needs."""
     where = f"{REPORT}: {lab['name']}"
     require(lab.get("facts", []), Some(_FACT), f"{where}: facts")
+    require(lab.get("swaps", []), Some(_SWAP), f"{where}: swaps")
     for kind, records in (("check", lab["checks"]), ("control", lab["controls"]), ("fact", lab.get("facts", []))):
         keys = Counter((record["name"], record.get("kind")) for record in records)
         doubled = [name for (name, _), times in keys.items() if times > 1]

@@ -6,7 +6,7 @@ Pure, and everything that comes from a bundle is escaped.
 from collections.abc import Iterator, Sequence
 
 from labs.core.reports import diff_summary as words
-from labs.core.reports.markdown import code, escaped, table
+from labs.core.reports.markdown_text import code, escaped, table
 from labs.core.reports.summary import Record
 
 ROWS = 500  # of one table: a summary on GitHub has a size limit, and the JSON form has them all
@@ -14,11 +14,16 @@ ROWS = 500  # of one table: a summary on GitHub has a size limit, and the JSON f
 
 def markdown(diff: Record) -> str:
     """The difference as Markdown, ending with a newline."""
-    head, *rest = (escaped(part) for part in words.verdict(diff))
-    lines = [f"# framework-lab diff: {head}", "", " · ".join(rest), ""]
-    lines += [f"- {side}: {escaped(words.side_line(diff[side.lower()]))}" for side in ("A", "B")]
-    lines += [*_environment(diff), *_configs(diff), *_changes(diff), *_facts(diff)]
+    lines = ["# framework-lab diff", "", *section(diff)]
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def section(diff: Record) -> Iterator[str]:
+    """The difference without a heading, its verdict first, for a report of its own or a part of another one."""
+    head, *rest = (escaped(part) for part in words.verdict(diff))
+    yield from (" · ".join([f"**{head}**", *rest]), "")
+    yield from (f"- {side}: {escaped(words.side_line(diff[side.lower()]))}" for side in ("A", "B"))
+    yield from (*_environment(diff), *_configs(diff), *_changes(diff), *_facts(diff))
 
 
 def _environment(diff: Record) -> Iterator[str]:

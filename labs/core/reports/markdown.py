@@ -4,17 +4,13 @@ Pure: the report's dict to text. Everything that comes from a config, a lab or a
 a table cell, open a tag, mention a user or become a link.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from labs.core.reports import summary
+from labs.core.reports.diff_markdown import section as diff_section
+from labs.core.reports.markdown_text import code, escaped, table
 from labs.core.reports.summary import Record, number
-
-SPECIAL = re.compile(r"([\\`*\[\]#|~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")  # inside a word _ is a letter
-ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}  # tags, mentions
-COLON = re.compile(r":(?=//|[A-Za-z0-9_+-]+:)")  # links, emoji
-CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]+")
 
 
 def markdown(report: Record) -> str:
@@ -24,20 +20,10 @@ def markdown(report: Record) -> str:
         lines += [escaped(report["run"]["sentence"]), ""]
     for lab in report["labs"]:
         lines += [*_lab(lab), ""]
+    if "baseline" in report:
+        lines += ["## Baseline", "", *diff_section(report["baseline"]), ""]
     lines += _environment(report)
     return "\n".join(lines).rstrip("\n") + "\n"
-
-
-def escaped(value: object) -> str:
-    """`value` as Markdown text that reads as it is written, on one line."""
-    text = CONTROL.sub(" ", str(value))
-    marked = SPECIAL.sub(r"\\\1", text)
-    return COLON.sub("&#58;", "".join(ENTITIES.get(char, char) for char in marked))
-
-
-def code(value: object) -> str:
-    """`value` as code in a table cell. HTML tags, because a backtick or a bar inside backticks can't be escaped."""
-    return f"<code>{escaped(value)}</code>"
 
 
 def _lab(lab: Record) -> Iterator[str]:
@@ -152,13 +138,3 @@ def _flat(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
             yield from _flat(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", " ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, folded: bool) -> Iterator[str]:
-    """A table, in a closed fold when there is nothing to worry about in it; nothing when it has no rows."""
-    if not rows:
-        return
-    yield from ("", f"<details><summary>{title}</summary>" if folded else f"**{title}**", "")
-    yield from (f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows))
-    if folded:
-        yield from ("", "</details>")
