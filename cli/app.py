@@ -15,7 +15,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from cli import diff, report, run, show, verify
+from cli import diff, matrix, report, run, show, verify
 from cli import list as list_command
 from cli.early import Early
 from cli.output import emit, say
@@ -39,6 +39,7 @@ app.command("show")(show.show)
 app.command("run")(run.run)
 app.command("verify")(verify.verify)
 app.command("diff")(diff.diff)
+app.command("matrix")(matrix.matrix)
 app.command("report")(report.report)
 
 

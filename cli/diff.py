@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cli.output import Look, emit, look
+from labs.core.errors import RequestError
 
 if TYPE_CHECKING:
     from labs.core.reports.summary import Record
@@ -37,11 +38,18 @@ def _diff(a: Path, b: Path, fail_on: FailOn, view: Format, output: Path | None, 
     from labs.core.diff import diff as compare  # imports NumPy
     from labs.core.difference.record import record
 
+    require_file(output)
     found = record(compare(a, b), fail_on)
     if output is not None:
         save(output, _shown(found, view, Look(None, colour=False), level))
     emit(_shown(found, view, look(sys.stdout, os.environ), level))
     return int(found["run"]["exit_code"])
+
+
+def require_file(path: Path | None) -> None:
+    """Refuse what can't be a file before anything is done. Raises RequestError."""
+    if path is not None and path.is_dir():
+        raise RequestError(f"{path}: a folder, expected the file to write")
 
 
 def save(path: Path, text: str) -> None:

@@ -75,9 +75,10 @@ def test_what_stdout_carries_is_written_to_a_file_too(made, tmp_path, capsys):
 
 
 def test_a_file_that_can_not_be_written_is_a_sentence(made, tmp_path, capsys):
-    words = ["diff", str(made["good"]), str(made["good"]), "--output", str(tmp_path)]
-    assert main(words) == 3
-    assert "can't be written: Is a directory" in capsys.readouterr().err
+    words = ["diff", str(made["good"]), str(made["good"]), "--output"]
+    assert main([*words, str(tmp_path)]) == 2
+    assert main([*words, "/proc/none/diff.txt"]) == 3
+    assert "expected the file to write\nlab: /proc/none/diff.txt: can't be written" in capsys.readouterr().err
 
 
 def test_environments_come_before_what_moved(made):
