@@ -57,7 +57,7 @@ def _environment(diff: Record, look: Look) -> list[str]:
         lines = ["the environments are the same"]
     else:
         lines = ["the environments differ:"]
-        lines += _indented(table([("what", "A", "B"), *_settings(diff["environment"], look)], _narrower(look)))
+        lines += _indented(table([("what", "A", "B"), *_settings(diff["environment"], look)], narrower(look)))
     return lines + (wrapped(diff["cause"], look) if diff["cause"] else [])
 
 
@@ -77,7 +77,7 @@ def _classes(diff: Record, look: Look, level: int) -> Iterator[list[str]]:
             continue
         shown = groups if level > 0 else groups[:IN_FULL]
         lines = [painted(f"{name} ({diff['counts'][name]})", STYLES.get(name, "yellow"), look)]
-        lines += [line for group in shown for line in _indented(_entry(group, _narrower(look)))]
+        lines += [line for group in shown for line in _indented(_entry(group, narrower(look)))]
         rest = len(groups) - len(shown)
         yield [*lines, *([f"{INDENT}… and {rest} more (-v shows all)"] if rest else [])]
 
@@ -99,8 +99,8 @@ def _facts(diff: Record, look: Look) -> list[str]:
     lines = [f"facts that differ, which are not judged ({len(diff['facts'])})"]
     for fact in diff["facts"]:
         values = f"{words.setting_value(fact['a'])} → {words.setting_value(fact['b'])}"
-        told = joined([f"{fact['config']}: {fact['name']}", values], _narrower(look))
-        lines += _indented([*told, *wrapped(f"{INDENT}{fact['what']}", _narrower(look))])
+        told = joined([f"{fact['config']}: {fact['name']}", values], narrower(look))
+        lines += _indented([*told, *wrapped(f"{INDENT}{fact['what']}", narrower(look))])
     return lines
 
 
@@ -108,6 +108,6 @@ def _indented(lines: Sequence[str]) -> list[str]:
     return [INDENT + line for line in lines]
 
 
-def _narrower(look: Look) -> Look:
+def narrower(look: Look) -> Look:
     """The same look, two columns narrower, for what is indented."""
     return Look(None if look.width is None else look.width - len(INDENT), look.colour)

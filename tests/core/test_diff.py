@@ -87,7 +87,8 @@ def test_zeros_of_another_sign_are_other_bits_and_no_distance(bundles):
 
 def test_the_bound_of_a_within_check_can_move(bundles):
     found = change_of(diff(bundles(), bundles(reference={"bound": np.full(2, 0.75)})), "error", "within")
-    assert (found.change, found.moved) == ("drift", ("reference",))
+    assert (found.change, found.moved, found.ulp) == ("drift", ("reference",), None)
+    assert found.why == "moved by up to 0.25, where the bound is what counts"
 
 
 def test_integers_that_move_are_counted(bundles):

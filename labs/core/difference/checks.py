@@ -1,6 +1,7 @@
 """One check of two reports becomes one change: verdicts first, then bits, then distance.
 
 A witness judges the reference and has no values of its own; its error, in units of its limit, says whether it moved.
+What stays within a bound may be rounding noise, of which ULP say nothing: how far it moved is told as it is.
 """
 
 from typing import Any
@@ -80,6 +81,8 @@ def _side(side: str, old: Record, new: Record, values: Values) -> Distance:
     item = old["other"] if side == "reference" and old["kind"] == "within" else old["name"]
     hashes = (old[f"{side}_sha256"], new[f"{side}_sha256"])
     apart = values.apart(side, item, hashes) if all(hashes) else None
+    if apart and old["kind"] == "within" and apart.max_abs is not None:
+        return Distance(None, why=f"moved by up to {apart.max_abs:.2g}, where the bound is what counts")
     return apart or bounded(old, new)
 
 

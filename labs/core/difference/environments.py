@@ -1,7 +1,7 @@
 """Two environments compared, and what their differences suggest when values moved.
 
 Instruction set, threads and BLAS move more last bits than a torch release does, so they are named before a version is
-blamed. No environment moves a value by a million ULP: then the code is to be looked at.
+blamed. No environment makes a check fail by a million ULP: then the code is to be looked at.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -92,9 +92,9 @@ def cause(found: Sequence[Setting], changes: Sequence[Change]) -> str:
         sentence += "; it moves more last bits than a release does"
         if versions:
             sentence += f", so compare with the same before blaming {versions[0].group}"
-    largest = max((c.ulp for c in changes if c.ulp is not None), default=0.0)
+    largest = max((c.ulp for c in changes if c.change == "regression" and c.ulp is not None), default=0.0)
     if largest > LARGE and first.group not in ("implementation", "this tool"):
-        sentence += f"; but no environment moves a value by {largest:.1e} ULP: look at the code as well"
+        sentence += f"; but no environment makes a check fail by {largest:.1e} ULP: look at the code as well"
     return sentence
 
 

@@ -17,11 +17,15 @@ from labs.core.lab import Array
 
 @dataclass(frozen=True)
 class Distance:
-    """`ulp` of the largest magnitude in A (None: not known, or no floats); `at_most`: it is a bound. why: a remark."""
+    """`ulp` of the largest magnitude in A (None: not known, or no floats); `at_most`: it is a bound. why: a remark.
+
+    max_abs: the largest absolute difference, where the values were compared.
+    """
 
     ulp: float | None
     at_most: bool = False
     why: str = ""
+    max_abs: float | None = None
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ def _measured(a: Array, b: Array) -> Distance:
         return Distance(None, why=str(error))
     if found.max_ulp is None:
         return Distance(None, why=f"{found.out_of_tolerance} of {found.count} differ, by up to {found.max_abs:g}")
-    return Distance(found.max_ulp)
+    return Distance(found.max_ulp, max_abs=found.max_abs)
 
 
 def bounded(old: Record, new: Record) -> Distance:

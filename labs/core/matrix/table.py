@@ -45,8 +45,8 @@ def _variant(row: Row, found: Record | None) -> dict[str, Any]:
     run: Record = report["run"] if report else {}
     framework: Record = report["environment"].get("framework", {}) if report else {}
     torch = framework.get("torch", {})
-    least = [check for lab in (report["labs"] if report else ()) if (check := tightest(lab))]
-    worst = min(least, key=lambda check: number(check["headroom"]), default=None)
+    least = [(lab["name"], check) for lab in (report["labs"] if report else ()) if (check := tightest(lab))]
+    config, worst = min(least, key=lambda found: number(found[1]["headroom"]), default=("", None))
     return {
         "name": row.variant.name,
         "variables": dict(row.variant.variables),
@@ -60,7 +60,7 @@ def _variant(row: Row, found: Record | None) -> dict[str, Any]:
         "seconds": run.get("seconds"),
         "bundle": str(row.bundle or ""),
         "error": row.error,
-        "least": {"name": worst["name"], "headroom": worst["headroom"]} if worst else None,
+        "least": {"config": config, "name": worst["name"], "headroom": worst["headroom"]} if worst else None,
         "counts": found["counts"] if found else {},
         "fails": bool(found and found["run"]["exit_code"]),
         "cause": found["cause"] if found else "",

@@ -40,7 +40,8 @@ def least(variant: Record) -> str:
     """The smallest headroom of a variant and the item that has it."""
     if not variant["least"]:
         return ""
-    return f"{number(variant['least']['headroom']):.1f} decades left ({variant['least']['name']})"
+    found = variant["least"]
+    return f"{number(found['headroom']):.1f} decades left ({found['config']}: {found['name']})"
 
 
 def moving(config: Record) -> list[Record]:

@@ -5,7 +5,6 @@ Pure: the document to text. The template escapes all that it is given; the only 
 
 import base64
 import hashlib
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from labs.core.reports import matrix_summary as words
 from labs.core.reports.diff_summary import setting_value
-from labs.core.reports.summary import Record, number
+from labs.core.reports.summary import Record, count, number
 
 HERE = Path(__file__).parent
 MOST = 2000  # items of a config; the JSON form has them all
@@ -27,7 +26,7 @@ def page(matrix: Record) -> str:
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     configs = [_config(config) for config in matrix["configs"]]
     text: str = _template().render(
-        matrix=matrix, style=style, policy=policy, words=words, configs=configs, short=setting_value
+        matrix=matrix, style=style, policy=policy, words=words, count=count, configs=configs, short=setting_value
     )
     return text.encode(errors="replace").decode()  # a lone surrogate could not be written
 
@@ -41,22 +40,16 @@ def _template() -> Any:
 
 
 def _config(config: Record) -> dict[str, Any]:
+    """Items that move with a cell for each variant; of the others the headroom alone, which is the same in all."""
     moving = words.moving(config)
     names = {item["name"] for item in moving}
     calm = [item for item in config["items"] if item["name"] not in names]
-    groups: Sequence[tuple[str, Sequence[Record]]] = (("items that move", moving), ("items with the same bits", calm))
     return {
         "name": config["name"],
-        "count": len(config["items"]),
-        "groups": [
-            {"title": title, "count": len(items), "rows": [_row(item) for item in items[:MOST]]}
-            for title, items in groups
-        ],
+        "moving": [{"name": i["name"], "cells": [_cell(cell) for cell in i["cells"]]} for i in moving[:MOST]],
+        "calm": [{"name": i["name"], "decades": max(words.decades(cell) for cell in i["cells"])} for i in calm[:MOST]],
+        "counts": (len(moving), len(calm), len(config["items"])),
     }
-
-
-def _row(item: Record) -> dict[str, Any]:
-    return {"name": item["name"], "cells": [_cell(cell) for cell in item["cells"]]}
 
 
 def _cell(cell: Record) -> dict[str, Any]:
