@@ -15,8 +15,8 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from cli import diff, matrix, report, run, show, verify
 from cli import list as list_command
-from cli import report, run, show, verify
 from cli.early import Early
 from cli.output import emit, say
 from labs.core.errors import CannotComplete, NothingCompared, RequestError
@@ -38,6 +38,8 @@ app.command("list")(list_command.list_configs)
 app.command("show")(show.show)
 app.command("run")(run.run)
 app.command("verify")(verify.verify)
+app.command("diff")(diff.diff)
+app.command("matrix")(matrix.matrix)
 app.command("report")(report.report)
 
 

@@ -22,6 +22,10 @@ SEPARATOR = " · "
 def terminal(report: Record, bundle: str, look: Look, level: int = 0) -> str:
     """The report as text. `level` -1 is the verdict alone, 1 every check and control as a table."""
     blocks = [_block(lab, bundle, look, level) for lab in report["labs"]] if level >= 0 else []
+    if level >= 0 and "baseline" in report and not summary.held(report):
+        from cli.render_diff import against
+
+        blocks += against(report["baseline"], look, level)
     lines = [line for block in blocks if block for line in [*block, ""]]
     return "\n".join([*lines, *_verdicts(report, bundle, look)])
 
@@ -29,15 +33,27 @@ def terminal(report: Record, bundle: str, look: Look, level: int = 0) -> str:
 def _verdicts(report: Record, bundle: str, look: Look) -> list[str]:
     """One line a config; the run's own facts end the only one, or get a line of their own."""
     labs, footer = report["labs"], summary.footer(report, bundle)
+    worse = _worse(report, look)
     if len(labs) == 1:
-        return _joined([*summary.verdict(labs[0]), *footer], labs[0]["status"], look)
-    total = summary.count(len(labs), "config") + f" {report['run']['status']}"
-    rows = [line for lab in labs for line in _joined(summary.verdict(lab), lab["status"], look)]
-    return [*rows, *_joined([total, *footer], report["run"]["status"], look)]
+        return [*_coloured([*summary.verdict(labs[0]), *footer], labs[0]["status"], look), *worse]
+    status = "passed" if worse and all(lab["status"] == "passed" for lab in labs) else report["run"]["status"]
+    total = summary.count(len(labs), "config") + f" {status}"
+    rows = [line for lab in labs for line in _coloured(summary.verdict(lab), lab["status"], look)]
+    return [*rows, *_coloured([total, *footer], status, look), *worse]
 
 
-def _joined(parts: Sequence[str], status: str, look: Look) -> list[str]:
-    """The parts between dots, broken at a dot where the terminal ends, the first one in the verdict's colour."""
+def _worse(report: Record, look: Look) -> list[str]:
+    """The last word of a run that is worse than its baseline: such a run fails, whatever its checks say."""
+    if "baseline" not in report or summary.held(report):
+        return []
+    from cli.render_diff import verdict
+
+    head, *rest = verdict(report["baseline"])
+    return joined([f"against {report['baseline']['a']['id']}: {head}", *rest], look, "red")
+
+
+def joined(parts: Sequence[str], look: Look, style: str = "") -> list[str]:
+    """The parts between dots, broken at a dot where the terminal ends, the first one in a colour (none: as it is)."""
     lines = [parts[0]]
     for part in parts[1:]:
         longer = lines[-1] + SEPARATOR + part
@@ -45,8 +61,13 @@ def _joined(parts: Sequence[str], status: str, look: Look) -> list[str]:
             lines[-1] = longer
         else:
             lines.append(INDENT + part)
-    style = "green" if status == "passed" else "red"
+    if not style:
+        return lines
     return [painted(parts[0], style, look) + lines[0][len(parts[0]) :], *lines[1:]]
+
+
+def _coloured(parts: Sequence[str], status: str, look: Look) -> list[str]:
+    return joined(parts, look, "green" if status == "passed" else "red")
 
 
 def _block(lab: Record, bundle: str, look: Look, level: int) -> list[str]:
@@ -84,7 +105,7 @@ def _one_line(check: Record) -> str:
 
 def _bullet(sentence: str, look: Look) -> list[str]:
     first, *rest = sentence.splitlines() or [""]
-    mark, *more = _wrapped(f"! {first}", look)
+    mark, *more = wrapped(f"! {first}", look)
     return [painted("!", "red", look) + mark[1:], *more, *(INDENT + line for line in rest)]
 
 
@@ -129,10 +150,10 @@ def _limit(check: Record) -> str:
 
 
 def _row(label: str, text: str, look: Look) -> list[str]:
-    return _wrapped(f"{INDENT}{label:<10} {text}", look, hang=len(INDENT) + 11)
+    return wrapped(f"{INDENT}{label:<10} {text}", look, hang=len(INDENT) + 11)
 
 
-def _wrapped(line: str, look: Look, hang: int = 2) -> list[str]:
+def wrapped(line: str, look: Look, hang: int = 2) -> list[str]:
     """The line, broken at spaces where the terminal ends; long words (paths) stay whole to be copied."""
     if look.width is None:
         return [line]

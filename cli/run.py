@@ -55,6 +55,10 @@ def run(  # one parameter an option: this list is the manual
         list[str] | None,
         typer.Option(metavar="PATTERN", help="Judge only the items that match; repeatable. Narrows the verdict."),
     ] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(metavar="BUNDLE", help="A bundle that passed; what got worse since then fails the run."),
+    ] = None,
     no_controls: Annotated[
         bool, typer.Option("--no-controls", help="Skip the known faults. Narrows the verdict.")
     ] = False,
@@ -73,6 +77,7 @@ def run(  # one parameter an option: this list is the manual
         "threads": threads,
         "only": tuple(only or ()),
         "controls": not no_controls,
+        "baseline": baseline,
         "timeout": timeout,
         "command": ("lab", *words),
     }

@@ -11,9 +11,11 @@ import sys
 
 from labs.core.errors import CannotComplete
 from labs.core.process.ignition import ignite
+from labs.core.process.interpreter import environment
 
 TYPE_CHECKING = False  # typing is among the things that are slow to import
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
     from types import TracebackType
     from typing import Any, Self
@@ -26,15 +28,23 @@ class Framework:
     """A context manager around one framework process.
 
     python: the interpreter that has torch (None: this one). scratch: a folder for framework.log and rendezvous files.
+    variables: environment variables that it gets beside ours.
     fork: False starts an interpreter for each child (slower, same results); None forks where that is safe.
     Enter it from a thread that outlives it: on Linux the process ends with the thread that started it.
     Deadlines are values of `time.monotonic()`; None waits as long as it takes.
     """
 
-    def __init__(self, python: str | Path | None, scratch: str | Path, fork: bool | None = None) -> None:
+    def __init__(
+        self,
+        python: str | Path | None,
+        scratch: str | Path,
+        fork: bool | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
         self._python = str(python) if python else sys.executable
         self._scratch = os.path.abspath(scratch)  # noqa: PTH100 - pathlib is slow to import
         self._mode = "auto" if fork is None else "fork" if fork else "spawn"
+        self._variables = variables or {}
         self._process = self._orders = self._answers = -1
         self._talk: Exchange | None = None
 
@@ -45,12 +55,13 @@ class Framework:
         os.makedirs(self._scratch, exist_ok=True)  # noqa: PTH103
         foreign = self._python != sys.executable
         try:
-            process, self._orders, self._answers = ignite(self._python, self._scratch, self._mode, foreign=foreign)
+            environ = environment(self._variables, foreign=foreign)
+            started = ignite(self._python, self._scratch, self._mode, environ)
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
             advice = "name an interpreter that has torch with --python"
             raise CannotComplete(f"{self._python} can't be started: {why}; {advice}") from error
-        self._process = process
+        self._process, self._orders, self._answers = started
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

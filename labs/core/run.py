@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import labs
+from labs.core.baseline import held_against, open_baseline
 from labs.core.config import Settings, resolve, to_yaml
 from labs.core.environment import environment
 from labs.core.errors import NothingCompared, RequestError
@@ -44,6 +45,7 @@ class Request:
     timeout: float = 600.0
     command: tuple[str, ...] = ()
     swap: Mapping[str, str] = field(default_factory=dict)
+    baseline: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ def run(request: Request, framework: Framework, progress: Progress = lambda _tex
     began = datetime.now(UTC)
     deadline = time.monotonic() + request.timeout
     settings = _settings(request)
+    baseline = open_baseline(request.baseline, settings) if request.baseline else None
     with open_draft(request.out, began) as draft:
         scratch = draft.path / ".scratch"  # no config can have this name
         lanes = (LANES if len(settings) == 1 else 1) if request.controls else 0
@@ -83,6 +86,9 @@ def run(request: Request, framework: Framework, progress: Progress = lambda _tex
         report = run_report(began, draft.name, request.command, entries)
         report["environment"] = environment(request.command, framework.ready())
         shutil.rmtree(scratch, ignore_errors=True)
+        if baseline is not None:
+            progress("comparing with the baseline")
+            report = held_against(baseline, draft.path, report)
         _write(draft, report)
         return Finished(report, draft.publish())
 

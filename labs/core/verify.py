@@ -48,6 +48,18 @@ def verify(bundle: Path) -> Verified:
     return Verified(tuple(dict.fromkeys(problems)), summary)
 
 
+def damage(bundle: Path) -> tuple[str, ...]:
+    """What of a bundle's files is not as its manifest says, a sentence each; nothing is judged again.
+
+    Raises RequestError when `bundle` is no bundle at all.
+    """
+    is_bundle(bundle)
+    try:
+        return tuple(_file_problems(bundle, Counter()))
+    except OSError as error:
+        return (f"{error.filename}: can't be listed: {error.strerror}",)
+
+
 def _file_problems(bundle: Path, done: Counter[str]) -> Iterator[str]:
     found = dict(files(bundle))
     for name, mode in found.items():

@@ -3,13 +3,19 @@
 (subprocess, dataclasses and json together take 40 ms; after the start they cost nothing, because they overlap.)
 """
 
+from __future__ import annotations
+
 import fcntl
 import os
 
-from labs.core.process.interpreter import command, environment
+from labs.core.process.interpreter import command
+
+TYPE_CHECKING = False  # typing and collections.abc are slow to import, and the start of the process waits for this
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
-def ignite(python: str, scratch: str, mode: str, *, foreign: bool) -> tuple[int, int, int]:
+def ignite(python: str, scratch: str, mode: str, environ: Mapping[str, str]) -> tuple[int, int, int]:
     """Start an interpreter in a session of its own: (process id, its standard input, what it answers on).
 
     Its output goes to <scratch>/framework.log. Both descriptors are ours to close; the first does not block. Raises
@@ -22,7 +28,7 @@ def ignite(python: str, scratch: str, mode: str, *, foreign: bool) -> tuple[int,
     actions = [(os.POSIX_SPAWN_DUP2, source, target) for source, target in ((listen, 0), (log, 1), (log, 2))]
     try:
         words = command(python, speak, scratch, mode)
-        process = os.posix_spawnp(python, words, environment(foreign=foreign), file_actions=actions, setsid=True)
+        process = os.posix_spawnp(python, words, environ, file_actions=actions, setsid=True)
     except BaseException:
         os.close(orders)
         os.close(answers)

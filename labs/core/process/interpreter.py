@@ -39,10 +39,13 @@ def command(python: str, answers: int, scratch: str, mode: str) -> list[str]:
     return [python, "-c", _BOOT, LABS, str(answers), scratch, mode]
 
 
-def environment(*, foreign: bool) -> dict[str, str]:
-    """The environment of a framework process; a foreign interpreter does not see this one's paths."""
+def environment(variables: Mapping[str, str], *, foreign: bool) -> dict[str, str]:
+    """The environment of a framework process: ours with `variables` laid over it.
+
+    A foreign interpreter does not see this one's paths.
+    """
     dropped = _REFEREE_ONLY if foreign else ()
-    kept = {name: value for name, value in os.environ.items() if name not in dropped}
+    kept = {name: value for name, value in os.environ.items() if name not in dropped} | dict(variables)
     if not under_torchrun(kept):
         kept["GLOO_SOCKET_IFNAME"] = "lo0" if sys.platform == "darwin" else "lo"
     return kept

@@ -4,17 +4,13 @@ Pure: the report's dict to text. Everything that comes from a config, a lab or a
 a table cell, open a tag, mention a user or become a link.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from labs.core.reports import summary
+from labs.core.reports.diff_markdown import section as diff_section
+from labs.core.reports.markdown_text import code, escaped, table
 from labs.core.reports.summary import Record, number
-
-SPECIAL = re.compile(r"([\\`*\[\]#|~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")  # inside a word _ is a letter
-ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}  # tags, mentions
-COLON = re.compile(r":(?=//|[A-Za-z0-9_+-]+:)")  # links, emoji
-CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]+")
 
 
 def markdown(report: Record) -> str:
@@ -24,20 +20,10 @@ def markdown(report: Record) -> str:
         lines += [escaped(report["run"]["sentence"]), ""]
     for lab in report["labs"]:
         lines += [*_lab(lab), ""]
+    if "baseline" in report:
+        lines += ["## Baseline", "", *diff_section(report["baseline"]), ""]
     lines += _environment(report)
     return "\n".join(lines).rstrip("\n") + "\n"
-
-
-def escaped(value: object) -> str:
-    """`value` as Markdown text that reads as it is written, on one line."""
-    text = CONTROL.sub(" ", str(value))
-    marked = SPECIAL.sub(r"\\\1", text)
-    return COLON.sub("&#58;", "".join(ENTITIES.get(char, char) for char in marked))
-
-
-def code(value: object) -> str:
-    """`value` as code in a table cell. HTML tags, because a backtick or a bar inside backticks can't be escaped."""
-    return f"<code>{escaped(value)}</code>"
 
 
 def _lab(lab: Record) -> Iterator[str]:
@@ -52,10 +38,10 @@ def _lab(lab: Record) -> Iterator[str]:
     yield from _loosened(lab)
     yield from _checks(lab)
     yield from _facts(lab)
-    for table in lab.get("tables", ()):
-        rows = [[_cell(value) for value in row] for row in table["rows"]]
-        header = [escaped(name) for name in table["header"]]
-        yield from _table(escaped(table["title"]), header, rows, folded=False)
+    for own in lab.get("tables", ()):
+        rows = [[_cell(value) for value in row] for row in own["rows"]]
+        header = [escaped(name) for name in own["header"]]
+        yield from table(escaped(own["title"]), header, rows, folded=False)
 
 
 def _about(lab: Record) -> Iterator[str]:
@@ -89,7 +75,7 @@ def _checks(lab: Record) -> Iterator[str]:
     head = ("check", "kind", "status", "decades left", "max abs", "max ULP", "worst: observed", "reference", "at")
     failed = summary.failing(lab)
     rows = [_row(c) for c in failed] + [_row(c) for c in lab["checks"] if c["status"] == "passed"]
-    yield from _table("Checks", head, rows, folded=len(failed) == 0)
+    yield from table("Checks", head, rows, folded=len(failed) == 0)
 
 
 def _row(check: Record) -> list[str]:
@@ -112,7 +98,7 @@ def _controls(lab: Record) -> Iterator[str]:
     head = ("known fault", "status", "good side, decades", "fault, decades", "why")
     ordered = sorted(lab["controls"], key=lambda c: c["status"] == "caught")
     rows = [_control(c) for c in ordered]
-    yield from _table("Known faults", head, rows, folded=all(c["status"] == "caught" for c in ordered))
+    yield from table("Known faults", head, rows, folded=all(c["status"] == "caught" for c in ordered))
 
 
 def _control(control: Record) -> list[str]:
@@ -125,7 +111,7 @@ def _control(control: Record) -> list[str]:
 
 def _facts(lab: Record) -> Iterator[str]:
     rows = [[code(f["name"]), escaped(f["value"]), escaped(f["what"])] for f in lab.get("facts", ())]
-    yield from _table(
+    yield from table(
         "Facts, which differ between versions and are not judged", ("item", "value", "what"), rows, folded=False
     )
 
@@ -137,12 +123,12 @@ def _cell(value: Any) -> str:
 def _loosened(lab: Record) -> Iterator[str]:
     head = ("loosened", "atol", "rtol", "reason")
     rows = [[code(t["pattern"]), _short(t["atol"]), _short(t["rtol"]), escaped(t["reason"])] for t in lab["loosened"]]
-    yield from _table("Loosened tolerances", head, rows, folded=False)
+    yield from table("Loosened tolerances", head, rows, folded=False)
 
 
 def _environment(report: Record) -> Iterator[str]:
     rows = [[code(name), escaped(value)] for name, value in _flat(report.get("environment", {}))]
-    yield from _table("Environment", ("what", "found"), rows, folded=True)
+    yield from table("Environment", ("what", "found"), rows, folded=True)
 
 
 def _flat(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -152,13 +138,3 @@ def _flat(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
             yield from _flat(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", " ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, folded: bool) -> Iterator[str]:
-    """A table, in a closed fold when there is nothing to worry about in it; nothing when it has no rows."""
-    if not rows:
-        return
-    yield from ("", f"<details><summary>{title}</summary>" if folded else f"**{title}**", "")
-    yield from (f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows))
-    if folded:
-        yield from ("", "</details>")

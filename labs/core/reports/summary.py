@@ -165,7 +165,13 @@ def torch_version(report: Record) -> str:
 
 def footer(report: Record, bundle: str) -> list[str]:
     """The parts of a verdict line that belong to the whole run."""
-    return [f"torch {torch_version(report)}", f"{number(report['run']['seconds']):.1f} s", bundle]
+    parts = [f"torch {torch_version(report)}", f"{number(report['run']['seconds']):.1f} s", bundle]
+    return [f"no regression since {report['baseline']['a']['id']}", *parts] if held(report) else parts
+
+
+def held(report: Record) -> bool:
+    """Whether there is a baseline and nothing got worse since then."""
+    return "baseline" in report and report["baseline"]["run"]["exit_code"] == 0
 
 
 def again(lab: Record, bundle: str) -> Sequence[str]:

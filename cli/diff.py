@@ -1,0 +1,72 @@
+"""`lab diff`: what differs between two bundles, check by check."""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from cli.output import Look, emit, look
+from labs.core.errors import RequestError
+
+if TYPE_CHECKING:
+    from labs.core.reports.summary import Record
+
+Format = Literal["terminal", "json", "markdown"]
+FailOn = Literal["regression", "drift", "any", "never"]
+
+
+def diff(
+    a: Annotated[Path, typer.Argument(metavar="A", help="The bundle that was.", show_default=False)],
+    b: Annotated[Path, typer.Argument(metavar="B", help="The bundle that is.", show_default=False)],
+    fail_on: Annotated[FailOn, typer.Option(help="What the exit code takes for a no.")] = "regression",
+    view: Annotated[Format, typer.Option("--format", help="What stdout carries.")] = "terminal",
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write what stdout carries to a file as well.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="The verdict alone.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every change, last bits too.")] = False,
+) -> Callable[[], int]:
+    """Compare two bundles: exit code 0 nothing that --fail-on names, 1 something, 5 nothing could be compared."""
+    return lambda: _diff(a, b, fail_on, view, output, int(verbose) - int(quiet))
+
+
+def _diff(a: Path, b: Path, fail_on: FailOn, view: Format, output: Path | None, level: int) -> int:
+    from labs.core.diff import diff as compare  # imports NumPy
+    from labs.core.difference.record import record
+
+    require_file(output)
+    found = record(compare(a, b), fail_on)
+    if output is not None:
+        save(output, _shown(found, view, Look(None, colour=False), level))
+    emit(_shown(found, view, look(sys.stdout, os.environ), level))
+    return int(found["run"]["exit_code"])
+
+
+def require_file(path: Path | None) -> None:
+    """Refuse what can't be a file before anything is done. Raises RequestError."""
+    if path is not None and path.is_dir():
+        raise RequestError(f"{path}: a folder, expected the file to write")
+
+
+def save(path: Path, text: str) -> None:
+    """Write a result to a file of the user's choice. Raises CannotComplete naming the path."""
+    from labs.core.storage.writing import writing
+
+    with writing(path):
+        path.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
+
+
+def _shown(found: "Record", view: Format, seen: Look, level: int) -> str:
+    if view == "json":
+        return json.dumps(found, indent=2, allow_nan=False)
+    if view == "markdown":
+        from labs.core.reports.diff_markdown import markdown
+
+        return markdown(found)
+    from cli.render_diff import terminal
+
+    return terminal(found, seen, level)

@@ -1,0 +1,121 @@
+"""`lab matrix`: the same run under several interpreters, instruction sets and numbers of threads."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from cli.diff import FailOn, require_file, save
+from cli.list import complete_config
+from cli.output import Look, Progress, emit, look
+
+Format = Literal["terminal", "json", "markdown"]
+
+
+@dataclass(frozen=True)
+class View:
+    """How the result is shown and where else it goes. `level` is -1 (quiet), 0 or 1 (verbose)."""
+
+    format: Format
+    fail_on: FailOn
+    output: Path | None
+    html: Path | None
+    level: int
+
+
+def matrix(  # one parameter an option: this list is the manual
+    context: typer.Context,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...",
+            help="A shipped config, a YAML file or a lab folder; none: the default config of every lab.",
+            autocompletion=complete_config,
+            show_default=False,
+        ),
+    ] = None,
+    python: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=PATH", help="An interpreter that has torch; repeatable, the first counts."),
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME:KEY=VALUE", help="A further variant with this variable set; repeatable."),
+    ] = None,
+    threads: Annotated[str | None, typer.Option(metavar="N,N", help="Torch threads, each number a variant.")] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a config value (steps=3); repeatable."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the inputs, instead of the config's.")] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the bundles go, a folder each.")] = Path("artifacts"),
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATTERN", help="Judge only the items that match; repeatable."),
+    ] = None,
+    no_controls: Annotated[bool, typer.Option("--no-controls", help="Skip the known faults.")] = False,
+    fail_on: Annotated[FailOn, typer.Option(help="What the exit code takes for a no.")] = "regression",
+    view: Annotated[Format, typer.Option("--format", help="What stdout carries.")] = "terminal",
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write what stdout carries to a file as well.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table as an HTML page too.")] = None,
+    timeout: Annotated[float, typer.Option(metavar="S", min=0.001, help="Seconds for each run.")] = 600.0,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="The verdict alone, no progress.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every item that moves.")] = False,
+) -> Callable[[], int]:
+    """Run the same under several interpreters, variables and threads, and hold each against the first."""
+    request = {
+        "names": tuple(names or ()),
+        "changes": tuple(changes or ()),
+        "seed": seed,
+        "out": out,
+        "only": tuple(only or ()),
+        "controls": not no_controls,
+        "timeout": timeout,
+        "command": tuple(context.obj),
+    }
+    shown = View(view, fail_on, output, html, int(verbose) - int(quiet))
+    return lambda: _matrix(request, (python or [], env or [], threads), shown)
+
+
+def _matrix(request: Mapping[str, Any], asked: tuple[Sequence[str], Sequence[str], str | None], view: View) -> int:
+    from labs.core.matrix.running import run_all  # NumPy, pydantic, yaml
+    from labs.core.matrix.table import table
+    from labs.core.matrix.variants import variants
+    from labs.core.run import Request
+
+    for path in (view.output, view.html):
+        require_file(path)
+    progress = Progress(sys.stderr, quiet=view.level < 0)
+    try:
+        with redirect_stdout(sys.stderr):  # a user's lab may print; stdout carries the result alone
+            found = table(run_all(Request(**request), variants(*asked), progress), view.fail_on)
+    finally:
+        progress.clear()
+    if view.html is not None:
+        from labs.core.reports.matrix_page.page import page
+
+        save(view.html, page(found))
+    if view.output is not None:
+        save(view.output, _shown(found, view, Look(None, colour=False)))
+    emit(_shown(found, view, look(sys.stdout, os.environ)))
+    return int(found["run"]["exit_code"])
+
+
+def _shown(found: Mapping[str, Any], view: View, seen: Look) -> str:
+    if view.format == "json":
+        return json.dumps(found, indent=2, allow_nan=False)
+    if view.format == "markdown":
+        from labs.core.reports.matrix_markdown import markdown
+
+        return markdown(found)
+    from cli.render_matrix import terminal
+
+    return terminal(found, seen, view.level)

@@ -1,0 +1,64 @@
+"""A matrix as one HTML file that needs nothing else: no script, no network, readable on paper and in the dark.
+
+Pure: the document to text. The template escapes all that it is given; the only style allowed is our own, by its hash.
+"""
+
+import base64
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from labs.core.reports import matrix_summary as words
+from labs.core.reports.diff_summary import setting_value
+from labs.core.reports.summary import Record, count, number
+
+HERE = Path(__file__).parent
+MOST = 2000  # items of a config; the JSON form has them all
+
+
+def page(matrix: Record) -> str:
+    """The matrix as an HTML page."""
+    style = (HERE / "matrix.css").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    configs = [_config(config) for config in matrix["configs"]]
+    text: str = _template().render(
+        matrix=matrix, style=style, policy=policy, words=words, count=count, configs=configs, short=setting_value
+    )
+    return text.encode(errors="replace").decode()  # a lone surrogate could not be written
+
+
+@cache
+def _template() -> Any:
+    environment = Environment(
+        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.get_template("matrix.html.jinja")
+
+
+def _config(config: Record) -> dict[str, Any]:
+    """Items that move with a cell for each variant; of the others the headroom alone, which is the same in all."""
+    moving = words.moving(config)
+    names = {item["name"] for item in moving}
+    calm = [item for item in config["items"] if item["name"] not in names]
+    return {
+        "name": config["name"],
+        "moving": [{"name": i["name"], "cells": [_cell(cell) for cell in i["cells"]]} for i in moving[:MOST]],
+        "calm": [{"name": i["name"], "decades": max(words.decades(cell) for cell in i["cells"])} for i in calm[:MOST]],
+        "counts": (len(moving), len(calm), len(config["items"])),
+    }
+
+
+def _cell(cell: Record) -> dict[str, Any]:
+    """What a cell shows: its class in words and as a colour, how far, what is left."""
+    ulp = f"{number(cell['ulp']):.3g} ULP" if cell["ulp"] is not None else ""
+    kind = cell["class"] if cell["class"] in words.MARKS else ""
+    return {
+        "style": "failed" if cell["failed"] else kind or "none",
+        "name": "failed" if cell["failed"] and not kind else kind,
+        "ulp": ulp,
+        "decades": words.decades(cell),
+    }
