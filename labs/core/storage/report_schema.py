@@ -20,7 +20,13 @@ class Some(NamedTuple):
     spec: "Spec"
 
 
-Spec: TypeAlias = type | UnionType | Maybe | Some | dict[str, "Spec"]
+class MayLack(NamedTuple):
+    """A key that a report can do without, and otherwise what fits `spec`."""
+
+    spec: "Spec"
+
+
+Spec: TypeAlias = type | UnionType | Maybe | Some | MayLack | dict[str, "Spec"]
 
 _NUMBER = int | float | str  # "nan", "inf", "-inf" are strings
 _TOLERANCE: Spec = {"atol": _NUMBER, "rtol": _NUMBER, "reason": str}
@@ -37,11 +43,17 @@ _CHECK: Spec = {
     "out_of_tolerance": int,
     "arbiter": Maybe({"reference_ulp": _NUMBER, "observed_ulp": _NUMBER}),
     "diagnosis": Maybe(str),
+    "blame": MayLack(Maybe({"side": str, "because": str})),
 }
 _CONTROL: Spec = {
     **dict.fromkeys(("name", "why", "status"), str),
     **dict.fromkeys(("must", "may", "failed"), Some(str)),
     "separation": {"good": Maybe(_NUMBER), "fault": Maybe(_NUMBER)},
+    "message": MayLack(str),
+}
+_NODE: Spec = {
+    **dict.fromkeys(("name", "value", "gradient", "forward", "backward"), str),
+    "read_by": Some(str),
 }
 _LAB: Spec = {
     **dict.fromkeys(("name", "lab", "title", "status"), str),
@@ -53,6 +65,10 @@ _LAB: Spec = {
     "stages": Some({"name": str, "status": str, "seconds": _NUMBER}),
     "checks": Some(_CHECK),
     "controls": Some(_CONTROL),
+    "facts": MayLack(Some({"name": str, "what": str})),
+    "tables": MayLack(Some({"title": str, "header": Some(str), "rows": Some(Some(_NUMBER))})),
+    "walk": MayLack(Some(_NODE)),
+    "trajectories": MayLack(Some(str)),
 }
 REPORT: Spec = {
     "schema": str,
@@ -67,6 +83,8 @@ def require(value: object, spec: Spec, where: str) -> None:
     if isinstance(spec, Maybe):
         if value is not None:
             require(value, spec.spec, where)
+    elif isinstance(spec, MayLack):
+        require(value, spec.spec, where)
     elif isinstance(spec, Some):
         _is(value, list, where)
         for number, element in enumerate(cast("list[object]", value)):
@@ -76,6 +94,8 @@ def require(value: object, spec: Spec, where: str) -> None:
         found = cast("dict[str, object]", value)
         for key, inner in spec.items():
             if key not in found:
+                if isinstance(inner, MayLack):
+                    continue
                 raise DamagedBundle(f"{where}: {key} is missing")
             require(found[key], inner, f"{where}.{key}")
     else:
