@@ -61,9 +61,14 @@ def _rendered(record: dict[str, Any], bundle: Path) -> dict[str, str]:
     from labs.core.reports.page.stored import stored
 
     try:
-        return {NAME: markdown(record), "report.html": page(record, stored(bundle), str(bundle)), "junit.xml": junit(record)}
+        texts = {
+            NAME: markdown(record),
+            "report.html": page(record, stored(bundle), str(bundle)),
+            "junit.xml": junit(record),
+        }
     except (AttributeError, KeyError, TypeError, ValueError, UndefinedError) as error:  # a stranger's report is data
         raise RequestError(f"report.json: not as a run writes it ({type(error).__name__}: {error})") from error
+    return {name: text.encode(errors="replace").decode() for name, text in texts.items()}  # no lone surrogates
 
 
 def _put(path: Path, text: str) -> None:

@@ -61,9 +61,7 @@ def run(  # one parameter an option: this list is the manual
         bool, typer.Option("--no-controls", help="Skip the known faults. Narrows the verdict.")
     ] = False,
     view: Annotated[Format, typer.Option("--format", help="What stdout carries.")] = "terminal",
-    junit: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write JUnit XML too.", show_default=False)
-    ] = None,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write JUnit XML too.", show_default=False)] = None,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the report as an HTML page too.", show_default=False)
     ] = None,

@@ -14,7 +14,9 @@ from labs.core.reports.summary import Record
 MOST = 10  # annotations of a kind in a step
 ROOM = 900_000  # bytes of a summary
 _CONTROL = re.compile(r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f\u2028\u2029]")
-_CUT = "\n\n**Cut here**: the whole report, {size} bytes, does not fit into a summary. It is `report.md` in the bundle.\n"
+_CUT = (
+    "\n\n**Cut here**: the whole report, {size} bytes, does not fit into a summary. It is `report.md` in the bundle.\n"
+)
 
 
 def annotations(report: Record) -> list[str]:
@@ -61,7 +63,7 @@ def _property(text: object) -> str:
 
 
 def step_summary(report: Record, taken: int = 0) -> str:
-    """The Markdown report for a summary that holds `taken` bytes already: cut, with a sentence, where it is too long."""
+    """The Markdown report for a summary that holds `taken` bytes already, cut with a sentence where it is too long."""
     whole = markdown(report)
     size, room = len(whole.encode()), ROOM - taken
     if size <= room:

@@ -90,7 +90,7 @@ def _unique(found: Sequence[Case]) -> Iterator[Case]:
 
 def _suite(report: Record, lab: Record) -> ET.Element:
     seconds = sum(number(s) for s in lab["seconds"].values())
-    return _element(report, str(lab["name"]), cases(lab), seconds)
+    return _element(report, cleaned(lab["name"]), cases(lab), seconds)
 
 
 def _no_verdict(report: Record) -> ET.Element:

@@ -55,7 +55,7 @@ def groups(lab: Record, cards: frozenset[str], failed: int, passed: int) -> list
     """The checks of a config, at most so many that failed and that passed; `cards` are the labels that have a card."""
     wrong = summary.failing(lab)[:failed]
     rows = [_row(lab, c, cards) for c in wrong]
-    found = [Group("failed", summary.count(len(rows), "check"), True, rows)] if rows else []
+    found = [Group("failed", summary.count(len(rows), "check"), failed=True, rows=rows)] if rows else []
     good = [c for c in lab["checks"] if c["status"] == "passed"][:passed]
     for title, checks in groupby(good, key=_stem):
         found.append(_group(lab, title, list(checks)))
@@ -64,9 +64,15 @@ def groups(lab: Record, cards: frozenset[str], failed: int, passed: int) -> list
 
 def _group(lab: Record, title: str, checks: Sequence[Record]) -> Group:
     tight = summary.tightest({"checks": checks})
-    left = "" if tight is None else " · all equal" if number(tight["headroom"]) >= REACH else f" · {summary.decades(tight)}"
+    left = (
+        ""
+        if tight is None
+        else " · all equal"
+        if number(tight["headroom"]) >= REACH
+        else f" · {summary.decades(tight)}"
+    )
     note = summary.count(len(checks), "check") + left
-    return Group(title, note, False, [_row(lab, c, frozenset()) for c in checks])
+    return Group(title, note, failed=False, rows=[_row(lab, c, frozenset()) for c in checks])
 
 
 def _stem(check: Record) -> str:
@@ -93,13 +99,25 @@ def _row(lab: Record, check: Record, cards: Iterable[str]) -> Row:
     )
 
 
+def _told(control: Record) -> str:
+    """Why the control proves nothing, without its name and reason, which stand beside it."""
+    return summary.control_sentence({**control, "why": ""}).partition(": ")[2]
+
+
 def _short(value: object, form: str) -> str:
     return "" if value is None else format(number(value), form)
 
 
-def faults(lab: Record) -> list[Fault]:
-    """The known faults of a config, those that were not caught first."""
-    return [_fault(lab, c) for c in sorted(lab["controls"], key=lambda c: c["status"] == "caught")]
+def faults(lab: Record, most: int) -> tuple[list[Fault], str]:
+    """At most so many known faults, those that were not caught first, and what is wrong with several at once."""
+    ordered = sorted(lab["controls"], key=lambda c: c["status"] == "caught")
+    found = [_fault(lab, c) for c in ordered[:most]]
+    told = [f.told for f in found if f.told]
+    shared = max(told, key=told.count, default="")
+    if told.count(shared) < 2:  # noqa: PLR2004
+        return found, ""
+    said = f"{told.count(shared)} known faults were not caught: {shared}"
+    return [f._replace(told="") if f.told == shared else f for f in found], said
 
 
 def _fault(lab: Record, control: Record) -> Fault:
@@ -118,5 +136,5 @@ def _fault(lab: Record, control: Record) -> Fault:
         left=min(left, right),
         width=round(abs(right - left), 2),
         decades=(_short(control["separation"].get("good"), ".1f"), _short(control["separation"].get("fault"), ".1f")),
-        told="" if caught else summary.control_sentence(control),
+        told="" if caught else _told(control),
     )

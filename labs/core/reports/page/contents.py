@@ -41,6 +41,7 @@ class Config(NamedTuple):
     cards: list[failure.Failure]
     groups: list[checks.Group]
     faults: list[checks.Fault]
+    faults_remark: str
     charts: list[curves.Chart]
     absent: list[str]
     walk: Walk | None
@@ -127,7 +128,7 @@ def _times(ratio: float) -> str:
     for size, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"), (1e3, "thousand")):
         if ratio >= size:
             return f"{ratio / size:.2g} {word}" if ratio / size < 100 else f"{ratio / size:.0f} {word}"  # noqa: PLR2004
-    return f"{ratio:.2g}"
+    return f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.2g}"  # noqa: PLR2004
 
 
 def _counts(labs: Sequence[Record]) -> str:
@@ -154,6 +155,7 @@ def _config(lab: Record, arrays: Stored, where: str, budget: Budget) -> Config:
     charts, absent = curves.charts(lab, arrays) if budget.drawings else ([], [])
     tight = summary.tightest(lab)
     told = failed[0] if failed else tight
+    faults, remark = checks.faults(lab, budget.faults)
     return Config(
         id=anchor(lab, ""),
         name=str(lab["name"]),
@@ -167,7 +169,8 @@ def _config(lab: Record, arrays: Stored, where: str, budget: Budget) -> Config:
         trouble=[_sentence(s, budget) for s in summary.trouble(lab)[: budget.failed]],
         cards=cards,
         groups=checks.groups(lab, frozenset(label(c) for c in shown), budget.failed, budget.rows),
-        faults=checks.faults(lab)[: budget.faults],
+        faults=faults,
+        faults_remark=remark,
         charts=charts,
         absent=absent,
         walk=walk(lab, arrays) if budget.drawings else None,
@@ -201,4 +204,4 @@ def _left_out(lab: Record, budget: Budget) -> str:
     missing = [f"{n} {what}" for n, what in counts if n > 0]
     missing += ["maps of the errors"] if failed and not budget.maps else []
     missing += ["curves and walk"] if not budget.drawings and (lab.get("walk") or lab.get("trajectories")) else []
-    return f"Not shown, because the page would be over 500 kB: {', '.join(missing)}; report.json has all." if missing else ""
+    return f"Not shown, to keep the page small: {', '.join(missing)}; report.json has all." if missing else ""

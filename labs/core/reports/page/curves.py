@@ -60,7 +60,7 @@ def _chart(lab: Record, name: str, arrays: Stored) -> Iterator[Chart]:
         raise Absent("no finite value")
     low, high = float(finite.min()), float(finite.max())
     if reference.size // len(reference) > LINES:
-        remark = f"the {LINES} elements of {reference.size // len(reference)} that move most{remark}"
+        remark = f"{LINES} of {reference.size // len(reference)} elements, those that move most{remark}"
     at = steps / max(1, len(reference) - 1)
     lines = [_line(at, values, low, high) for values in ref.T]
     dots = [] if obs is None else [_dots(at, values, low, high) for values in obs.T]

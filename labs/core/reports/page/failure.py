@@ -18,7 +18,7 @@ from labs.core.reports.summary import Record, number
 class Element(NamedTuple):
     """One element: where, both values, how far apart, and what was allowed ("" where the kind has no limit)."""
 
-    index: str
+    at: str
     held: str
     observed: str
     difference: str

@@ -31,7 +31,7 @@ class Heat(NamedTuple):
 def heat(levels: Levels, worst: tuple[int, ...] | None) -> Heat:
     """Draw the levels of an array; `worst` is the index of the element to point at."""
     panels = _panels(levels)
-    count, rows, columns = panels.shape
+    rows, columns = panels.shape[1:]
     kept, remark = _most_telling(panels)
     pooled = max(1, math.ceil(rows / SIDE)), max(1, math.ceil(columns / SIDE))
     if pooled != (1, 1):

@@ -32,6 +32,7 @@
       const table = fold.querySelector(".checks");
       fold.hidden = narrowed && (!table || all("tbody", table).every((body) => body.hidden));
     }
+    if (narrowed) for (const more of all(".more")) more.open = true;
     for (const walk of all(".walk")) walk.hidden = narrowed;
     hits.value = narrowed ? `${shown} of ${rows.filter((row) => row.counted).length}` : "";
   };
@@ -43,6 +44,7 @@
     const stops = all(".stop", element);
     const marks = new Map(all(".graph a", element).map((mark) => [mark.getAttribute("href").slice(1), mark]));
     const place = element.querySelector(".pager output");
+    const graph = element.querySelector(".graph");
     const buttons = [element.querySelector(".prev"), element.querySelector(".next")];
     const walk = { element, stops, at: 0 };
     walk.show = (index) => {
@@ -52,6 +54,10 @@
         const mark = marks.get(stop.id);
         mark.classList.toggle("here", i === walk.at);
         mark.classList.toggle("seen", i < walk.at);
+        if (i === walk.at) {
+          const [box, frame] = [mark.getBoundingClientRect(), graph.getBoundingClientRect()];
+          graph.scrollTop += box.top + box.height / 2 - frame.top - frame.height / 2;
+        }
         if (i === walk.at) mark.setAttribute("aria-current", "step");
         else mark.removeAttribute("aria-current");
       });

@@ -1,4 +1,4 @@
-"""How far each element's error is from its limit, and which elements are the worst: piece by piece, for large arrays."""
+"""How far each element's error is from its limit, and which are the worst: piece by piece, for large arrays."""
 
 from typing import NamedTuple, TypeAlias
 
@@ -13,7 +13,14 @@ Levels: TypeAlias = NDArray[np.int8]
 
 PIECE = 1 << 18  # elements at a time
 WORST = 5
-WORDS = ("equal", "inside the limit", "over it", "over it 100 times", "over it 100 000 times", "not finite")
+WORDS = (
+    "equal",
+    "inside the limit",
+    "up to 100 × the limit",
+    "up to 100 000 × the limit",
+    "beyond 100 000 × the limit",
+    "not finite",
+)
 STEPS = (0.0, 1.0, 1e2, 1e5)  # the ratios above which the words after the first apply
 NOT_FINITE = len(WORDS) - 1
 

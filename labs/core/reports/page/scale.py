@@ -45,5 +45,5 @@ def histogram(checks: Sequence[Record]) -> list[tuple[int, float, bool]]:
         if not math.isnan(value):
             last = int(LIMIT) - 1 if value >= 0 else len(counts) - 1  # exactly at its limit is not over it
             counts[min(last, int(position(-value)))] += 1
-    top = max(max(counts), 1)
+    top = max(*counts, 1)
     return [(i, round(math.sqrt(n / top), 3), i >= LIMIT) for i, n in enumerate(counts) if n]

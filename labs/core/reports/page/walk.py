@@ -16,7 +16,7 @@ WIDE, HIGH, ACROSS, DOWN = 92, 24, 106, 46  # a box, and how far the next one is
 
 
 class Shown(NamedTuple):
-    """An array at a node: its item, where its check is on the page, its shape and size, some of its numbers, or why not."""
+    """An array at a node: its item, where its check is on the page, shape and size, some of its numbers, or why not."""
 
     item: str
     href: str
@@ -76,7 +76,6 @@ def _stop(
     name = str(node["name"])
     value = _shown(lab, node["value"], arrays, checks)
     gradient = _shown(lab, node["gradient"], arrays, checks) if node["gradient"] else None
-    of_both = [checks[n]["status"] for n in (node["value"], node["gradient"]) if n in checks]
     return Stop(
         name=name,
         id=node_anchor(lab, name),
@@ -88,8 +87,14 @@ def _stop(
         reads=[(n["name"], node_anchor(lab, n["name"])) for n in nodes if name in n["read_by"]],
         x=box[0],
         y=box[1],
-        status="passed" if all(s == "passed" for s in of_both) else "failed",
+        status=_status(node, checks),
     )
+
+
+def _status(node: Record, checks: Mapping[str, Record]) -> str:
+    """`failed` where the value is wrong, `gradient` where only the gradient is, else `passed`."""
+    wrong = [item in checks and checks[item]["status"] != "passed" for item in (node["value"], node["gradient"])]
+    return "failed" if wrong[0] else "gradient" if wrong[1] else "passed"
 
 
 def _shown(lab: Record, item: str, arrays: Stored, checks: Mapping[str, Record]) -> Shown:
