@@ -6,7 +6,7 @@ Pure: the report's dict to lines and text. GitHub shows ten annotations of a kin
 import re
 from collections.abc import Iterator
 
-from labs.core.reports import summary
+from labs.core.reports import regressions, summary
 from labs.core.reports.anchors import PAGE, anchor, label
 from labs.core.reports.markdown import markdown
 from labs.core.reports.summary import Record
@@ -37,6 +37,10 @@ def _commands(report: Record) -> Iterator[str]:
         yield from (error(f"{lab['name']}: {sentence.split(':')[0]}", sentence) for sentence in lab["failures"])
     failed = [(lab, check) for lab in labs for check in summary.failing(lab)]
     yield from (_check(lab, check) for lab, check in sorted(failed, key=lambda pair: summary.badness(pair[1])))
+    if regressions.is_worse(report):
+        yield error("framework-lab: baseline", regressions.headline(report))
+    for change in regressions.regressions(report):
+        yield error(f"{change['config']}: {regressions.name(change)}", regressions.sentence(change))
     for lab in labs:
         yield from (error(f"{lab['name']}: known faults", sentence) for sentence in summary.doubts(lab))
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from xml.etree import ElementTree as ET
 
-from labs.core.reports import summary
+from labs.core.reports import regressions, summary
 from labs.core.reports.anchors import PAGE, anchor, control_anchor, label
 from labs.core.reports.summary import Record, number
 
@@ -32,6 +32,7 @@ class Case:
 def junit(report: Record) -> str:
     """The report as JUnit XML, ending with a newline."""
     suites = [_suite(report, lab) for lab in report["labs"]] or [_no_verdict(report)]
+    suites += [_since(report)] if "baseline" in report else []
     root = ET.Element("testsuites", name="framework-lab")
     for total in ("tests", "failures", "errors"):
         root.set(total, str(sum(int(s.get(total, "0")) for s in suites)))
@@ -91,6 +92,20 @@ def _unique(found: Sequence[Case]) -> Iterator[Case]:
 def _suite(report: Record, lab: Record) -> ET.Element:
     seconds = sum(number(s) for s in lab["seconds"].values())
     return _element(report, cleaned(lab["name"]), cases(lab), seconds)
+
+
+def _since(report: Record) -> ET.Element:
+    """What became of the run's baseline: a suite of its own, for a config has but its own checks."""
+    cases = [
+        Case(
+            f"{change['config']}: {regressions.name(change)}", "failure", change["class"], regressions.sentence(change)
+        )
+        for change in regressions.regressions(report)
+    ]
+    if regressions.is_worse(report) and not cases:
+        cases = [Case("baseline", "failure", "baseline", regressions.headline(report))]
+    since = f"since {report['baseline']['a']['id']}"
+    return _element(report, cleaned(since), list(_unique(cases or [Case("no regression")])), 0.0)
 
 
 def _no_verdict(report: Record) -> ET.Element:

@@ -64,6 +64,13 @@ def test_nothing_ends_a_command_or_starts_another(text):
     assert unescaped(command) == f"::error title={plain}::{plain}"
 
 
+def test_a_regression_is_an_annotation_though_every_check_passed():
+    first, second = annotations(reports.since(reports.change(), reports.change("b", **{"class": "drift"})))
+    assert first == "::error title=framework-lab%3A baseline::1 regression since 20261101T000000Z"
+    assert second.startswith("::error title=lora%3A trained/output (close)::regression: passed → failed")
+    assert annotations(reports.since()) == []
+
+
 def test_a_run_without_a_verdict_is_one_annotation():
     report = {"run": {"status": "error", "sentence": "no torch"}, "labs": []}
     assert annotations(report) == ["::error title=framework-lab::no torch"]

@@ -37,8 +37,8 @@ def read(text):
 
     parser.StartElementHandler = start
     parser.EndElementHandler = lambda _tag: stack.pop()
-    parser.CharacterDataHandler = lambda data: stack[-1][3].append(data)
-    parser.Parse(text.encode(), True)
+    parser.CharacterDataHandler = lambda data: stack[-1][3].append(data)  # noqa: PLW0108 - the stack moves
+    parser.Parse(text.encode(), True)  # noqa: FBT003 - that is how expat is called
     return root[2][0]
 
 
@@ -78,6 +78,8 @@ def hostile():
 RUNS = {
     "green": reports.green(), "red": reports.red(), "crash": reports.crash(), "narrowed": reports.narrowed(),
     "two": reports.report(reports.lab(), reports.lab("block")), "hostile": hostile(), "no verdict": without_verdict(),
+    "worse": reports.since(reports.change(), reports.change(), reports.change(HOSTILE)), "held": reports.since(),
+    "incomparable": reports.since(run={"exit_code": 5, "fails": ["regression"]}),
 }  # fmt: skip
 
 
@@ -112,6 +114,15 @@ def test_names_are_unique_and_not_empty(run):
         names = [(case[1]["classname"], case[1]["name"]) for case in suite[2]]
         assert len(set(names)) == len(names)
         assert all(part.strip() for name in names for part in name)
+
+
+def test_regressions_are_a_suite_of_their_own():
+    suite = read(junit(RUNS["worse"]))[2][1]
+    first, second, _hostile = suite[2]
+    assert suite[1]["name"] == "since 20261101T000000Z"
+    assert (first[1]["name"], second[1]["name"]) == ("lora: trained/output (close)", "lora: trained/output (close) (2)")
+    assert first[2][0][1]["message"] == "regression: passed → failed, 7.4 → -1.0 decades left"
+    assert totals(read(junit(RUNS["held"]))[2][1])["failures"] == 0
 
 
 def test_a_suite_a_config_with_its_name_in_the_class():

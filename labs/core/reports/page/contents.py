@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from labs.core.reports import summary
+from labs.core.reports import regressions, summary
 from labs.core.reports.anchors import anchor, label
 from labs.core.reports.page import checks, curves, environment, failure, scale
 from labs.core.reports.page.stored import Source, Stored
@@ -20,6 +20,7 @@ class Budget(NamedTuple):
     maps: bool
     drawings: bool
     failed: int = 10_000
+    changes: int = 200
     faults: int = 10_000
     labs: int = 1000
     text: int = 20_000
@@ -46,9 +47,20 @@ class Config(NamedTuple):
     absent: list[str]
     walk: Walk | None
     loosened: list[Record]
+    swaps: list[Record]
     tables: list[Record]
     facts: list[Record]
     left_out: str
+
+
+class Since(NamedTuple):
+    """The baseline; `rows` are class, config, check, the id of its row, what happened, whether that fails the run."""
+
+    worse: bool
+    headline: str
+    cause: str
+    rows: list[tuple[str, str, str, str, str, bool]]
+    left_out: int
 
 
 class Contents(NamedTuple):
@@ -64,6 +76,7 @@ class Contents(NamedTuple):
     counts: str
     command: Sequence[str]
     about: list[str]
+    since: Since | None
     configs: list[Config]
     environment: list[environment.Fact]
     left_out: str
@@ -88,10 +101,32 @@ def contents(report: Record, source: Source, where: str, budget: Budget) -> Cont
         counts=_counts(labs),
         command=run.get("command", ()),
         about=_about(report),
+        since=_since(report, budget) if report.get("baseline") else None,
         configs=[_config(lab, source(lab["name"]), where, budget) for lab in labs[: budget.labs]],
         environment=environment.facts(report),
         left_out=f"{len(labs) - budget.labs} more configs do not fit on this page" if len(labs) > budget.labs else "",
     )
+
+
+def _since(report: Record, budget: Budget) -> Since:
+    baseline, worse = report["baseline"], regressions.is_worse(report)
+    known = {
+        (lab["name"], c["name"], c["kind"]): anchor(lab, label(c)) for lab in report["labs"] for c in lab["checks"]
+    }
+    changes = baseline["changes"][: min(budget.failed, budget.changes)]
+    rows = [
+        (
+            change["class"],
+            change["config"],
+            regressions.name(change),
+            known.get((change["config"], change["name"], change["kind"]), ""),
+            regressions.sentence(change).partition(": ")[2],
+            change["class"] in baseline["run"]["fails"],
+        )
+        for change in changes
+    ]
+    headline = regressions.headline(report) if worse else f"no regression since {baseline['a']['id']}"
+    return Since(worse, headline, baseline["cause"], rows, len(baseline["changes"]) - len(rows))
 
 
 def _told(labs: Sequence[Record]) -> tuple[Record, Record] | None:
@@ -175,6 +210,7 @@ def _config(lab: Record, arrays: Stored, where: str, budget: Budget) -> Config:
         absent=absent,
         walk=walk(lab, arrays) if budget.drawings else None,
         loosened=lab["loosened"][: budget.faults],
+        swaps=lab.get("swaps", []),
         tables=lab.get("tables", [])[: budget.faults],
         facts=lab.get("facts", [])[: budget.faults],
         left_out=_left_out(lab, budget),

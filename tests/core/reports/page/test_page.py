@@ -128,3 +128,27 @@ def test_what_turns_the_reading_direction_is_made_visible():
 
 def test_a_lone_surrogate_can_be_written():
     page(reports.report(reports.lab(title="a\ud800b")), NOTHING).encode()
+
+
+def test_what_became_of_the_baseline_is_told_first():
+    html = page(
+        reports.since(reports.change(), reports.change("gone", **{"class": "removed"}), cause="MKL differs"), NOTHING
+    )
+    text = text_of(html)
+    assert text.index("2 regressions since 20261101T000000Z") < text.index("Since the baseline") < text.index("Checks")
+    assert "MKL differs" in text
+    assert '<a href="#lora/trained/output">trained/output (close)</a>' in html
+    assert "no regression since 20261101T000000Z" in text_of(page(reports.since(), NOTHING))
+
+
+def test_swapped_parts_are_named():
+    swap = {
+        "part": "linear",
+        "source": "mine.py:fused",
+        "file": "",
+        "sha256": "ab" * 32,
+        "line": 3,
+        "libraries": ["x 1"],
+    }
+    text = text_of(page(reports.report(reports.lab(swaps=[swap])), NOTHING))
+    assert re.search(r"linear +is +mine.py:fused *, line 3, with x 1, sha256 +abababababababab", text)
