@@ -6,52 +6,82 @@ from typing import Annotated, Any
 
 import typer
 
+from cli.outlets import Outlets, write
 from cli.output import emit, say
 from labs.core.errors import RequestError
 
 NAME = "report.md"
+READABLE = 0o644  # a temporary file is for its owner alone
 
 
 def report(
     bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="The folder of a run.", show_default=False)],
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where the HTML page goes; default: into the bundle.")
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where the JUnit XML goes; default: into the bundle.")
+    ] = None,
 ) -> Callable[[], int]:
-    """Print a bundle's Markdown report again, and put its report.md back when that is lost or damaged."""
-    return lambda: _report(bundle)
+    """Print a bundle's Markdown report again, and make report.html and junit.xml from the bundle alone.
+
+    A report.md that is lost or damaged is put back.
+    """
+    return lambda: _report(bundle, Outlets(junit, html))
 
 
-def _report(bundle: Path) -> int:
+def _report(bundle: Path, outlets: Outlets) -> int:
     from hashlib import sha256
 
     from labs.core.bundle import read_manifest, read_report  # imports NumPy
 
-    text = _rendered(read_report(bundle))
+    texts = _rendered(read_report(bundle), bundle)
+    text = texts[NAME]
     entry = next((e for e in read_manifest(bundle) if e.path == NAME), None)
     if entry is not None and entry.sha256 == sha256(text.encode()).hexdigest():
-        _restore(bundle / NAME, text.encode())
+        _put(bundle / NAME, text)
     else:
         say(f"lab: {bundle / NAME} is left as it is: the run wrote it with another version, and ours differs")
+    for name, elsewhere in (("report.html", outlets.html), ("junit.xml", outlets.junit)):
+        if elsewhere is None:
+            _put(bundle / name, texts[name])
+        else:
+            write(elsewhere, texts[name])
     emit(text)
     return 0
 
 
-def _rendered(record: dict[str, Any]) -> str:
+def _rendered(record: dict[str, Any], bundle: Path) -> dict[str, str]:
+    """The text of each report, by the name of its file in a bundle."""
+    from jinja2 import UndefinedError
+
+    from labs.core.reports.junit import junit
     from labs.core.reports.markdown import markdown
+    from labs.core.reports.page.page import page
+    from labs.core.reports.page.stored import stored
 
     try:
-        return markdown(record)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:  # a stranger's report.json is data
+        texts = {
+            NAME: markdown(record),
+            "report.html": page(record, stored(bundle), str(bundle)),
+            "junit.xml": junit(record),
+        }
+    except (AttributeError, KeyError, TypeError, ValueError, UndefinedError) as error:  # a stranger's report is data
         raise RequestError(f"report.json: not as a run writes it ({type(error).__name__}: {error})") from error
+    return {name: text.encode(errors="replace").decode() for name, text in texts.items()}  # no lone surrogates
 
 
-def _restore(path: Path, content: bytes) -> None:
-    """Put the file back without ever writing through a link that a stranger's bundle may hold."""
+def _put(path: Path, text: str) -> None:
+    """Put a file into the bundle without ever writing through a link that a stranger's may hold."""
     from tempfile import NamedTemporaryFile
 
+    content = text.encode()
     if path.is_file() and not path.is_symlink() and path.read_bytes() == content:
         return
     try:
-        with NamedTemporaryFile(dir=path.parent, prefix=f".{NAME}.", delete=False) as file:
+        with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
             file.write(content)
+        Path(file.name).chmod(READABLE)
         Path(file.name).replace(path)
     except OSError as error:
         say(f"lab: {path} was not written: {error.strerror}")

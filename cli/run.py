@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cli.list import complete_config
+from cli.outlets import Outlets, publish, publish_error
 from cli.output import Progress, emit, look
+from labs.core.errors import CannotComplete, NothingCompared, RequestError
 
 if TYPE_CHECKING:
     from labs.core.launch import Framework
@@ -63,6 +65,10 @@ def run(  # one parameter an option: this list is the manual
         bool, typer.Option("--no-controls", help="Skip the known faults. Narrows the verdict.")
     ] = False,
     view: Annotated[Format, typer.Option("--format", help="What stdout carries.")] = "terminal",
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write JUnit XML too.", show_default=False)] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the report as an HTML page too.", show_default=False)
+    ] = None,
     timeout: Annotated[float, typer.Option(metavar="S", min=0.001, help="Seconds for the whole run.")] = 600.0,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="The verdict alone, no progress.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every check and control as a table.")] = False,
@@ -81,16 +87,24 @@ def run(  # one parameter an option: this list is the manual
         "timeout": timeout,
         "command": ("lab", *words),
     }
-    return lambda: _run(request, lambda: early.framework(python), View(view, level=int(verbose) - int(quiet)))
+    show = View(view, level=int(verbose) - int(quiet))
+    return lambda: _run(request, lambda: early.framework(python), show, Outlets(junit, html))
 
 
-def _run(request: dict[str, Any], framework: "Callable[[], Framework]", view: View) -> int:
+def _run(request: dict[str, Any], framework: "Callable[[], Framework]", view: View, outlets: Outlets) -> int:
     progress = Progress(sys.stderr, quiet=view.level < 0)
     try:
         with redirect_stdout(sys.stderr):  # a user's lab may print; stdout carries the result alone
             finished = _finished(request, framework(), progress)
+    except (RequestError, CannotComplete, NothingCompared) as error:
+        publish_error(str(error), request["command"], outlets)
+        raise
     finally:
         progress.clear()
+    try:
+        publish(finished.report, finished.bundle, outlets)
+    except CannotComplete as error:
+        raise CannotComplete(f"{error}; the run itself is complete: {finished.bundle}") from error
     emit(_shown(finished, view))
     return int(finished.report["run"]["exit_code"])
 

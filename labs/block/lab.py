@@ -10,6 +10,7 @@ from labs.block.controls import CONTROLS
 from labs.block.inputs import inputs
 from labs.block.reference import PARAMETERS, reference
 from labs.block.reference_layer import loss
+from labs.block.walk import walk
 from labs.core.lab import Array, Lab, Rule, Stage, Table, Witness, identical, zero
 
 EQUATIONS = """
@@ -179,4 +180,6 @@ LAB = Lab(
     footprint=footprint,
     problems=problems,
     tables=tables,
+    walk=walk,
+    trajectories=("train/loss", "train/param/*", "train/exp_avg", "train/exp_avg_sq"),
 )

@@ -102,6 +102,27 @@ class Table:
     rows: tuple[tuple[str | float, ...], ...]
 
 
+@dataclass(frozen=True)
+class Node:
+    """A stop on the walk from the loss back to the inputs, for readers of report.html.
+
+    `value` names the reference item that holds it, or else the input; `gradient` the item that holds the loss's
+    derivative by it, "" where that is 1. `forward` and `backward` are the local rules in words or signs, `read_by` the
+    nodes that its gradient comes from: they stand before it.
+    """
+
+    name: str
+    value: str
+    gradient: str
+    forward: str
+    backward: str
+    read_by: tuple[str, ...] = ()
+
+
+def _no_walk(config: Any) -> tuple[Node, ...]:
+    return ()
+
+
 def _no_problems(config: Any) -> Sequence[tuple[str, str]]:
     return ()
 
@@ -122,6 +143,8 @@ class Lab:
     facts: item -> sentence, for what torch versions do differently: the torch side has to yield these scalars, the
     report states them and a diff shows them, but no side is right, so they are not judged.
     tables(config, reference) -> tables for the reports.
+    walk(config) -> the nodes that report.html steps through, the loss first.
+    trajectories: patterns of items whose leading axis is the training step; report.html draws them as curves.
     """
 
     name: str
@@ -139,6 +162,8 @@ class Lab:
     problems: Callable[[Any], Sequence[tuple[str, str]]] = _no_problems
     facts: Mapping[str, str] = field(default_factory=dict)
     tables: Callable[[Any, Mapping[str, Array]], Sequence[Table]] = _no_tables
+    walk: Callable[[Any], tuple[Node, ...]] = _no_walk
+    trajectories: tuple[str, ...] = ()
     package: str = ""
     path: Path = Path()
 

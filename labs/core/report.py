@@ -50,6 +50,8 @@ def lab_report(
         "controls": [v.to_json() for v in judged.verdicts],
         "facts": [_fact(n, array, settings.lab.facts[n]) for n, array in judged.facts.items()],
         "tables": [asdict(t) for t in settings.lab.tables(settings.config, expected.reference)],
+        "walk": [asdict(node) for node in settings.lab.walk(settings.config)],
+        "trajectories": _trajectories(settings.lab.trajectories, checks),
     }
     plain: dict[str, Any] = finite(entry)
     return plain
@@ -121,6 +123,10 @@ def _absent_facts(trial: Trial, judged: Judged) -> list[str]:
 
 def _fact(name: str, array: Array, what: str) -> dict[str, Any]:
     return {"name": name, "what": what, "value": array.tolist()}
+
+
+def _trajectories(patterns: Sequence[str], checks: Sequence[Check]) -> list[str]:
+    return list(dict.fromkeys(c.name for c in checks if patterns and matches(c.name, patterns)))
 
 
 def _narrowed(request: "Request") -> list[str]:

@@ -1,8 +1,9 @@
 """Does a bundle still say what its arrays say? Hashes first, then every check judged again, then the claims on top.
 
 What can't be judged again is counted and said: a witness needs the lab's own code, and arrays that the config's `save`
-left out are not there. Whoever writes all of a bundle anew can make it agree with itself; what this finds is damage, a
-report that its arrays do not bear out, and a file that no honest run would have written.
+left out are not there. What `lab report` adds later (LATER) is let be. Whoever writes all of a bundle anew can make it
+agree with itself; what this finds is damage, a report that its arrays do not bear out, and a file that no honest run
+would have written.
 """
 
 from collections import Counter
@@ -14,6 +15,8 @@ from labs.core.bundle import is_bundle, read_report
 from labs.core.storage.manifest import MANIFEST, Entry, files, is_plain, measure, read_manifest
 from labs.core.storage.rejudge import Record, lab_problems
 from labs.core.storage.stored import DamagedBundle, kind_of, shown
+
+LATER = {"report.html", "junit.xml"}  # `lab report` makes them from the rest when the run is long over
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ def _file_problems(bundle: Path, done: Counter[str]) -> Iterator[str]:
         elif is_plain(found[entry.path]):
             done["files"] += 1
             yield from _changes(bundle, entry)
-    for name in sorted(found.keys() - {entry.path for entry in entries}):
+    for name in sorted(found.keys() - {entry.path for entry in entries} - LATER):
         yield f"{shown(name)}: not listed in {MANIFEST}"
 
 

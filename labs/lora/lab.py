@@ -177,4 +177,5 @@ LAB = Lab(
     controls=CONTROLS,
     footprint=footprint,
     problems=problems,
+    trajectories=("sgd/loss", "sgd/lora_[ab]", "requantize/loss"),
 )

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from cli.main import main
+from labs.core.reports.junit import junit
 from labs.core.reports.markdown import markdown
 from tests.cli.samples import reports
 
@@ -66,3 +67,54 @@ def test_a_report_that_no_run_wrote_is_refused(bundle, capsys):
 
 def test_a_folder_that_is_no_bundle_is_refused(tmp_path):
     assert main(["report", str(tmp_path / "nothing")]) == 2
+
+
+def test_the_page_and_junit_are_put_into_the_bundle(bundle):
+    main(["report", str(bundle)])
+    assert (bundle / "junit.xml").read_text() == junit(reports.red())
+    page = bundle / "report.html"
+    assert page.read_text().startswith("<!doctype html>")
+    assert page.stat().st_mode & 0o777 == 0o644
+
+
+def test_the_page_and_junit_go_where_they_are_asked_to(bundle, tmp_path_factory):
+    there = tmp_path_factory.mktemp("there")
+    assert main(["report", str(bundle), "--html", str(there / "a/x.html"), "--junit", str(there / "x.xml")]) == 0
+    assert (there / "a/x.html").read_text().startswith("<!doctype html>")
+    assert (there / "x.xml").read_text() == junit(reports.red())
+    assert not (bundle / "report.html").exists()
+    assert not (bundle / "junit.xml").exists()
+
+
+@pytest.mark.parametrize("name", ["report.html", "junit.xml"])
+def test_no_report_is_written_through_a_link(bundle, name, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("outside") / "precious"
+    outside.write_text("mine")
+    (bundle / name).symlink_to(outside)
+    main(["report", str(bundle)])
+    assert outside.read_text() == "mine"
+
+
+def test_a_lone_surrogate_is_no_bug(bundle):
+    strange = reports.green()
+    strange["labs"][0]["title"] = "\ud800"
+    (bundle / "report.json").write_text(json.dumps(strange))
+    assert main(["report", str(bundle)]) == 0
+
+
+LOST = {**dict.fromkeys(("name", "value", "gradient", "forward", "backward"), ""), "read_by": ["nobody"]}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("walk", [{}]), ("walk", [LOST]),
+        ("facts", [3]), ("tables", [{"title": "t", "header": ["a"], "rows": [[[]]]}]), ("trajectories", {}),
+    ],
+)  # fmt: skip
+def test_what_only_the_page_reads_is_checked_as_well(bundle, key, value, capsys):
+    strange = reports.green()
+    strange["labs"][0][key] = value
+    (bundle / "report.json").write_text(json.dumps(strange))
+    assert main(["report", str(bundle)]) == 2
+    assert "report.json" in capsys.readouterr().err

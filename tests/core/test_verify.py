@@ -112,6 +112,24 @@ def test_an_honest_bundle_has_no_problem_whether_its_checks_passed_or_not(tmp_pa
     assert "1 witness checks need the lab's code" in found.summary
 
 
+def test_reports_that_were_made_later_are_let_be(bundle):
+    for name in ("report.html", "junit.xml"):
+        (bundle / name).write_text("made by lab report")
+    assert verify(bundle).problems == ()
+
+
+@pytest.mark.parametrize("name", ["report.htm", "lora/report.html", "x/junit.xml"])
+def test_no_other_file_is_let_be(bundle, name):
+    (bundle / name).parent.mkdir(exist_ok=True)
+    (bundle / name).write_text("made by somebody")
+    assert verify(bundle).problems == (f"{name}: not listed in manifest.json",)
+
+
+def test_a_report_that_was_made_later_is_still_no_link(bundle):
+    (bundle / "report.html").symlink_to("/etc/passwd")
+    assert verify(bundle).problems == ("report.html: a link; a bundle holds plain files only",)
+
+
 def test_the_summary_counts(bundle):
     assert verify(bundle).summary.startswith("13 files hashed, 6 checks judged again; not again: 1 witness")
 

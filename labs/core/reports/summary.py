@@ -22,10 +22,11 @@ def number(value: object) -> float:
 
 def failing(lab: Record) -> list[Record]:
     """The failed checks, worst first: what has no comparable values (missing, shape, NaN), then most decades over."""
-    return sorted((c for c in lab["checks"] if c["status"] != "passed"), key=_badness)
+    return sorted((c for c in lab["checks"] if c["status"] != "passed"), key=badness)
 
 
-def _badness(check: Record) -> float:
+def badness(check: Record) -> float:
+    """What failed checks are sorted by: the headroom, and -inf for what has no comparable values."""
     headroom = number(check.get("headroom"))
     return -math.inf if math.isnan(headroom) else headroom
 
@@ -37,7 +38,7 @@ def tightest(lab: Record) -> Record | None:
     well.
     """
     measured = [c for c in lab["checks"] if not math.isnan(number(c.get("headroom")))]
-    return min([c for c in measured if c["kind"] == "close"] or measured, key=_badness, default=None)
+    return min([c for c in measured if c["kind"] == "close"] or measured, key=badness, default=None)
 
 
 def limit(check: Record) -> float | None:

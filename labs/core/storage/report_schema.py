@@ -20,7 +20,13 @@ class Some(NamedTuple):
     spec: "Spec"
 
 
-Spec: TypeAlias = type | UnionType | Maybe | Some | dict[str, "Spec"]
+class Later(NamedTuple):
+    """A key that reports of earlier versions lack; where it is, its value fits `spec`."""
+
+    spec: "Spec"
+
+
+Spec: TypeAlias = type | UnionType | Maybe | Some | Later | dict[str, "Spec"]
 
 _NUMBER = int | float | str  # "nan", "inf", "-inf" are strings
 _TOLERANCE: Spec = {"atol": _NUMBER, "rtol": _NUMBER, "reason": str}
@@ -37,11 +43,29 @@ _CHECK: Spec = {
     "out_of_tolerance": int,
     "arbiter": Maybe({"reference_ulp": _NUMBER, "observed_ulp": _NUMBER}),
     "diagnosis": Maybe(str),
+    "blame": Later(Maybe({"side": str, "because": str})),
 }
 _CONTROL: Spec = {
     **dict.fromkeys(("name", "why", "status"), str),
     **dict.fromkeys(("must", "may", "failed"), Some(str)),
     "separation": {"good": Maybe(_NUMBER), "fault": Maybe(_NUMBER)},
+    "message": Later(str),
+}
+_NODE: Spec = {
+    **dict.fromkeys(("name", "value", "gradient", "forward", "backward"), str),
+    "read_by": Some(str),
+}
+_CHANGE: Spec = {
+    **dict.fromkeys(("config", "name", "kind", "class", "why"), str),
+    "status": Some(str),
+    "headroom": Some(Maybe(_NUMBER)),
+    "ulp": Maybe(_NUMBER),
+}
+_BASELINE: Spec = {
+    "run": {"exit_code": int, "fails": Some(str)},
+    "a": {"id": str},
+    "cause": str,
+    "changes": Some(_CHANGE),
 }
 _LAB: Spec = {
     **dict.fromkeys(("name", "lab", "title", "status"), str),
@@ -53,12 +77,17 @@ _LAB: Spec = {
     "stages": Some({"name": str, "status": str, "seconds": _NUMBER}),
     "checks": Some(_CHECK),
     "controls": Some(_CONTROL),
+    "facts": Later(Some({"name": str, "what": str})),
+    "tables": Later(Some({"title": str, "header": Some(str), "rows": Some(Some(_NUMBER))})),
+    "walk": Later(Some(_NODE)),
+    "trajectories": Later(Some(str)),
 }
 REPORT: Spec = {
     "schema": str,
     "run": {"id": str, "created": str, "command": Some(str), "status": str, "exit_code": int, "seconds": _NUMBER},
     "environment": dict,
     "labs": Some(_LAB),
+    "baseline": Later(_BASELINE),
 }
 
 
@@ -67,6 +96,8 @@ def require(value: object, spec: Spec, where: str) -> None:
     if isinstance(spec, Maybe):
         if value is not None:
             require(value, spec.spec, where)
+    elif isinstance(spec, Later):
+        require(value, spec.spec, where)
     elif isinstance(spec, Some):
         _is(value, list, where)
         for number, element in enumerate(cast("list[object]", value)):
@@ -75,6 +106,8 @@ def require(value: object, spec: Spec, where: str) -> None:
         _is(value, dict, where)
         found = cast("dict[str, object]", value)
         for key, inner in spec.items():
+            if key not in found and isinstance(inner, Later):
+                continue
             if key not in found:
                 raise DamagedBundle(f"{where}: {key} is missing")
             require(found[key], inner, f"{where}.{key}")

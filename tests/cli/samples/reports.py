@@ -102,3 +102,23 @@ def narrowed() -> Record:
     """A green run that was asked for less and allowed more."""
     loosened = [{"pattern": "merge/*", "atol": 1e-6, "rtol": 1e-5, "reason": "float32 | storage"}]
     return report(lab(narrowed=["--only trained/*", "--no-controls"], loosened=loosened, controls=[]))
+
+
+def since(*changes: Record, **verdict: Any) -> Record:
+    """A green run held against a baseline; a change of class regression or removed fails it."""
+    worse = any(c["class"] in ("regression", "removed") for c in changes)
+    baseline = {
+        "run": {"status": "failed" if worse else "passed", "exit_code": int(worse), "fails": ["regression", "removed"]},
+        "a": {"id": "20261101T000000Z"}, "cause": "", "changes": list(changes), **verdict,
+    }  # fmt: skip
+    code = baseline["run"]["exit_code"]
+    found = report(lab(), status="failed" if code else "passed", exit_code=code)
+    return {**found, "baseline": baseline}
+
+
+def change(name: str = "trained/output", **changes: Any) -> Record:
+    """What became of a check since the baseline."""
+    return {
+        "config": "lora", "name": name, "kind": "close", "class": "regression", "status": ["passed", "failed"],
+        "headroom": [7.4, -1.0], "ulp": 9.0, "why": "", **changes,
+    }  # fmt: skip

@@ -1,0 +1,40 @@
+"""What got worse since a run's baseline, for the reports that list failures one by one.
+
+Pure functions over report.json, standard library only.
+"""
+
+from labs.core.reports import summary
+from labs.core.reports.summary import Record, number
+
+
+def regressions(report: Record) -> list[Record]:
+    """The changes since the baseline that fail the run, the worst first; none where there is no baseline."""
+    baseline = report.get("baseline")
+    if not baseline:
+        return []
+    return [change for change in baseline["changes"] if change["class"] in baseline["run"]["fails"]]
+
+
+def is_worse(report: Record) -> bool:
+    """Whether the run fails on its baseline, whatever its own checks say."""
+    return "baseline" in report and report["baseline"]["run"]["exit_code"] != 0
+
+
+def headline(report: Record) -> str:
+    """`3 regressions since 20261129T205300Z`."""
+    since = report["baseline"]["a"]["id"]
+    found = len(regressions(report))
+    return f"{summary.count(found, 'regression')} since {since}" if found else f"nothing could be held against {since}"
+
+
+def name(change: Record) -> str:
+    """`trained/loss (close)`, as the table of differences has it."""
+    return f"{change['name']} ({change['kind']})"
+
+
+def sentence(change: Record) -> str:
+    """What became of a check since the baseline."""
+    before, after = (word or "absent" for word in change["status"])
+    decades = [f"{number(value):.1f}" for value in change["headroom"] if value is not None]
+    left = f", {' → '.join(decades)} decades left" if decades else ""
+    return f"{change['class']}: {before} → {after}{left}" + (f"; {change['why']}" if change["why"] else "")
