@@ -129,7 +129,7 @@ def verdicts(
     `facts` are items that nobody judges.
     """
     paths = _judged(items_of(bench.good, ran), facts)
-    good = {(c.name, c.kind): c for c in judge_all(rules, reference, Observed(paths), tolerances, hashed=False)}
+    good = {(c.name, c.kind): c for c in judge_all(rules, reference, Observed(paths), tolerances, recorded=False)}
     wrong = [label(c) for c in good.values() if c.status != "passed"]
     doubt = f"the good run beside it fails at {', '.join(wrong[:4])}" if wrong else ""
     found = []
@@ -156,7 +156,7 @@ def _judge_changed(
     affected = tuple(r for r in rules if not reads(r) <= same)
     owed = {name for rule in affected for name in reads(rule)} | (paths.keys() - same)
     observed = Observed({n: p for n, p in paths.items() if n in owed})
-    again = judge_all(affected, reference, observed, tolerances, hashed=False)
+    again = judge_all(affected, reference, observed, tolerances, recorded=False)
     return tuple({**good, **{(c.name, c.kind): c for c in again}}.values())
 
 
