@@ -4,16 +4,18 @@ Complex step: d f/d x_j = Im f(x + i h e_j) / h, with h = 1e-20. Nothing is subt
 it decides. (Squire and Trapp 1998, Using complex variables to estimate derivatives of real functions.)
 
 Small inputs are probed at every element. Above `EVERY_ELEMENT` units of work the probes are a seeded random direction,
-along which the derivative must equal <g, d>, and a few sampled elements.
+along which the derivative must equal <g, d>, and a few sampled elements. Above `TOGETHER` elements one direction goes
+through all inputs of a loss at once, and single inputs are probed only when that does not fit
+(docs/decisions/0010-one-direction-for-all.md).
 
-Central differences, (f(x + h d) - f(x - h d)) / 2h with h = 1e-5, stand beside it along the random direction: they need
-no complex arithmetic, so they would show a kernel whose complex path is not its real one.
+Central differences, (f(x + h d) - f(x - h d)) / 2h with h = 1e-5, stand beside the probes of single inputs along the
+random direction: they need no complex arithmetic, so they would show a kernel whose complex path is not its real one.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -27,6 +29,7 @@ DIFFERENCE_STEP = 1e-5
 DIFFERENCE_LIMIT = (1e-6, 1e-9)  # relative to the scale of the derivative, absolute
 EVERY_ELEMENT = 1 << 22  # elements probed x elements of all inputs: beyond it, directions and samples
 SAMPLES = 2
+TOGETHER = 1 << 25  # elements of all inputs: beyond it, one direction for all inputs of a loss
 
 
 @dataclass(frozen=True)
@@ -73,11 +76,67 @@ def witness_checks(
 
     Gradients of the same loss by the same input, such as those of several routes, share its derivatives.
     """
+    draw = Draw(seed)
+    proved = _together(witnesses, config, inputs, reference, draw)
     taken: dict[tuple[Any, str], Slopes] = {}
     for w in witnesses:
-        if (w.loss, w.input) not in taken:
-            taken[w.loss, w.input] = _slopes(w, config, inputs, Draw(seed))
-    return tuple(_check(w, reference[w.item], taken[w.loss, w.input]) for w in witnesses)
+        if w not in proved and (w.loss, w.input) not in taken:
+            taken[w.loss, w.input] = _slopes(w, config, inputs, draw)
+    return tuple(proved.get(w) or _check(w, reference[w.item], taken[w.loss, w.input]) for w in witnesses)
+
+
+def _together(
+    witnesses: Sequence[Witness], config: Any, inputs: Arrays, reference: Arrays, draw: Draw
+) -> dict[Witness, Check]:
+    """The witnesses of large inputs that one direction through all inputs of their loss proves."""
+    if sum(array.size for array in inputs.values()) <= TOGETHER:
+        return {}
+    proved: dict[Witness, Check] = {}
+    for loss in dict.fromkeys(w.loss for w in witnesses):
+        own = [w for w in witnesses if w.loss is loss]
+        names = list(dict.fromkeys(w.input for w in own))
+        moved = _Moved(inputs, names, draw)
+        derivative = float(np.imag(loss(config, cast("Arrays", moved), inputs))) / COMPLEX_STEP
+        sums = {w: _sums(reference[w.item], moved.direction(w.input)) for w in own}
+        first = {w.input: sums[w] for w in reversed(own)}
+        for w in own:
+            others = [first[name] for name in names if name != w.input]
+            expected, scale = (math.fsum(parts) for parts in zip(sums[w], *others, strict=True))
+            reading = _reading(Slope(None, 0.0, derivative), expected, scale)
+            if reading.ratio <= 1.0:
+                reason = f"complex step, a random direction through all {len(names)} inputs of the loss"
+                proved[w] = _checked(w, reference[w.item], [reading], reason)
+    return proved
+
+
+class _Moved(Mapping[str, Array]):
+    """The inputs, some of them a complex step away: each is made when it is read, so one at a time is in memory."""
+
+    def __init__(self, inputs: Arrays, names: Sequence[str], draw: Draw) -> None:
+        self._inputs, self._names, self._draw = inputs, frozenset(names), draw
+
+    def direction(self, name: str) -> Array:
+        """The part of the direction that goes through one input."""
+        return self._draw.uniform(f"witness/{name}", self._inputs[name].shape, -1.0, 1.0)
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._names:
+            return self._inputs[name]
+        moved = self._inputs[name].astype(np.complex128)
+        moved.imag = COMPLEX_STEP * self.direction(name)
+        return moved
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._inputs)
+
+    def __len__(self) -> int:
+        return len(self._inputs)
+
+
+def _sums(gradient: Array, direction: Array) -> tuple[float, float]:
+    """<g, d>, and the sum of the magnitudes that it adds up."""
+    parts = gradient * direction
+    return float(np.sum(parts)), float(np.sum(np.abs(parts, out=parts)))
 
 
 def _slopes(witness: Witness, config: Any, inputs: Arrays, draw: Draw) -> Slopes:
@@ -96,13 +155,17 @@ def _slopes(witness: Witness, config: Any, inputs: Arrays, draw: Draw) -> Slopes
 
 
 def _check(witness: Witness, gradient: Array, slopes: Slopes) -> Check:
-    readings = [_read(gradient, slope) for slope in slopes.steps]
-    worst = max(readings, key=lambda r: r.ratio, default=Reading(Slope((), 0.0, 0.0), 0.0, 0.0, math.inf))
-    passed = worst.ratio <= 1.0
+    readings = [_reading(slope, slope.expected(gradient), slope.scale(gradient)) for slope in slopes.steps]
     along = slopes.difference
     difference = abs(along.derivative - along.expected(gradient))
-    expected = DIFFERENCE_LIMIT[0] * along.scale(gradient) + DIFFERENCE_LIMIT[1]
-    reason = f"complex step, {slopes.how}; central differences within {difference:.1e} ({expected:.1e} expected)"
+    limit = DIFFERENCE_LIMIT[0] * along.scale(gradient) + DIFFERENCE_LIMIT[1]
+    reason = f"complex step, {slopes.how}; central differences within {difference:.1e} ({limit:.1e} expected)"
+    return _checked(witness, gradient, readings, reason)
+
+
+def _checked(witness: Witness, gradient: Array, readings: list[Reading], reason: str) -> Check:
+    worst = max(readings, key=lambda r: r.ratio, default=Reading(Slope((), 0.0, 0.0), 0.0, 0.0, math.inf))
+    passed = worst.ratio <= 1.0
     return Check(
         name=witness.item,
         kind="witness",
@@ -129,10 +192,9 @@ def _check(witness: Witness, gradient: Array, slopes: Slopes) -> Check:
     )
 
 
-def _read(gradient: Array, slope: Slope) -> Reading:
-    expected = slope.expected(gradient)
+def _reading(slope: Slope, expected: float, scale: float) -> Reading:
     error = abs(slope.derivative - expected)
-    ratio = error / (COMPLEX_LIMIT * max(1.0, slope.scale(gradient)))
+    ratio = error / (COMPLEX_LIMIT * max(1.0, scale))
     return Reading(slope, expected, error, ratio if math.isfinite(ratio) else math.inf)
 
 

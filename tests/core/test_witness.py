@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from labs.core import witness as module
 from labs.core.lab import Witness
 from labs.core.witness import EVERY_ELEMENT, witness_checks
 
@@ -69,6 +70,36 @@ def test_large_inputs_are_probed_along_directions_and_still_catch_a_wrong_slice(
     assert "a random direction" in check(right, x=x).tolerance["reason"]
     right[:, 2] *= 1.001
     assert check(right, x=x).status == "failed"
+
+
+@pytest.fixture
+def together(monkeypatch):
+    """Both gradients of the cubic loss, probed as those of very large inputs are."""
+    monkeypatch.setattr(module, "TOGETHER", 3)
+    witnesses = [Witness("grad/x", cubic, "x"), Witness("grad/w", cubic, "w"), Witness("again/x", cubic, "x")]
+
+    def found(**changes):
+        right = {"grad/x": 3 * W * X**2, "grad/w": np.sum(X**3, axis=0), "again/x": 3 * W * X**2}
+        return witness_checks(witnesses, None, {"x": X, "w": W}, {**right, **changes}, seed=3)
+
+    return found
+
+
+def test_one_direction_goes_through_all_inputs_of_a_very_large_loss(together):
+    assert [(c.name, c.status, c.count) for c in together()] == [
+        ("grad/x", "passed", 1),
+        ("grad/w", "passed", 1),
+        ("again/x", "passed", 1),
+    ]
+    assert "all 2 inputs of the loss" in together()[0].tolerance["reason"]
+
+
+@pytest.mark.parametrize("wrong", ["grad/x", "grad/w", "again/x"])
+@pytest.mark.parametrize("at", range(3))
+def test_one_wrong_element_is_found_in_the_gradient_that_has_it(together, wrong, at):
+    gradient = {"grad/x": 3 * W * X**2, "grad/w": np.sum(X**3, axis=0), "again/x": 3 * W * X**2}[wrong].copy()
+    gradient.flat[at] *= 1 + 1e-9
+    assert [c.name for c in together(**{wrong: gradient}) if c.status == "failed"] == [wrong]
 
 
 def difference(found):
