@@ -71,6 +71,7 @@ def matrix(  # one parameter an option: this list is the manual
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every item that moves.")] = False,
 ) -> Callable[[], int]:
     """Run the same under several interpreters, variables and threads, and hold each against the first."""
+    words, _ = context.obj
     request = {
         "names": tuple(names or ()),
         "changes": tuple(changes or ()),
@@ -79,7 +80,7 @@ def matrix(  # one parameter an option: this list is the manual
         "only": tuple(only or ()),
         "controls": not no_controls,
         "timeout": timeout,
-        "command": tuple(context.obj),
+        "command": ("lab", *words),
     }
     shown = View(view, fail_on, output, html, int(verbose) - int(quiet))
     return lambda: _matrix(request, (python or [], env or [], threads), shown)
