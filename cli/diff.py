@@ -57,7 +57,7 @@ def save(path: Path, text: str) -> None:
     from labs.core.storage.writing import writing
 
     with writing(path):
-        path.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
+        path.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8", errors="replace")
 
 
 def _shown(found: "Record", view: Format, seen: Look, level: int) -> str:

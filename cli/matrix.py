@@ -42,7 +42,7 @@ def matrix(  # one parameter an option: this list is the manual
     ] = None,
     python: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=PATH", help="An interpreter that has torch; repeatable, the first counts."),
+        typer.Option(metavar="NAME=PATH", help="An interpreter with torch; repeatable, the first is the base."),
     ] = None,
     env: Annotated[
         list[str] | None,
@@ -70,7 +70,7 @@ def matrix(  # one parameter an option: this list is the manual
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="The verdict alone, no progress.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every item that moves.")] = False,
 ) -> Callable[[], int]:
-    """Run the same under several interpreters, variables and threads, and hold each against the first."""
+    """Run the same under several interpreters, variables, threads; hold each against the first."""
     words, _ = context.obj
     request = {
         "names": tuple(names or ()),
