@@ -11,8 +11,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from cli.diff import FailOn, require_file, save
+from cli.diff import FailOn, require_file
 from cli.list import complete_config
+from cli.outlets import write
 from cli.output import Look, Progress, emit, look
 
 Format = Literal["terminal", "json", "markdown"]
@@ -103,9 +104,9 @@ def _matrix(request: Mapping[str, Any], asked: tuple[Sequence[str], Sequence[str
     if view.html is not None:
         from labs.core.reports.matrix_page.page import page
 
-        save(view.html, page(found))
+        write(view.html, page(found))
     if view.output is not None:
-        save(view.output, _shown(found, view, Look(None, colour=False)))
+        write(view.output, _shown(found, view, Look(None, colour=False)).rstrip("\n") + "\n")
     emit(_shown(found, view, look(sys.stdout, os.environ)))
     return int(found["run"]["exit_code"])
 
