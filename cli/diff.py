@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from cli.outlets import write
 from cli.output import Look, emit, look
 from labs.core.errors import RequestError
 
@@ -41,7 +42,7 @@ def _diff(a: Path, b: Path, fail_on: FailOn, view: Format, output: Path | None, 
     require_file(output)
     found = record(compare(a, b), fail_on)
     if output is not None:
-        save(output, _shown(found, view, Look(None, colour=False), level))
+        write(output, _shown(found, view, Look(None, colour=False), level).rstrip("\n") + "\n")
     emit(_shown(found, view, look(sys.stdout, os.environ), level))
     return int(found["run"]["exit_code"])
 
@@ -50,14 +51,6 @@ def require_file(path: Path | None) -> None:
     """Refuse what can't be a file before anything is done. Raises RequestError."""
     if path is not None and path.is_dir():
         raise RequestError(f"{path}: a folder, expected the file to write")
-
-
-def save(path: Path, text: str) -> None:
-    """Write a result to a file of the user's choice. Raises CannotComplete naming the path."""
-    from labs.core.storage.writing import writing
-
-    with writing(path):
-        path.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
 
 
 def _shown(found: "Record", view: Format, seen: Look, level: int) -> str:

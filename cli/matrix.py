@@ -11,8 +11,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from cli.diff import FailOn, require_file, save
+from cli.diff import FailOn, require_file
 from cli.list import complete_config
+from cli.outlets import write
 from cli.output import Look, Progress, emit, look
 
 Format = Literal["terminal", "json", "markdown"]
@@ -42,7 +43,7 @@ def matrix(  # one parameter an option: this list is the manual
     ] = None,
     python: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=PATH", help="An interpreter that has torch; repeatable, the first counts."),
+        typer.Option(metavar="NAME=PATH", help="An interpreter with torch; repeatable, the first is the base."),
     ] = None,
     env: Annotated[
         list[str] | None,
@@ -70,7 +71,8 @@ def matrix(  # one parameter an option: this list is the manual
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="The verdict alone, no progress.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every item that moves.")] = False,
 ) -> Callable[[], int]:
-    """Run the same under several interpreters, variables and threads, and hold each against the first."""
+    """Run the same under several interpreters, variables, threads; hold each against the first."""
+    words, _ = context.obj
     request = {
         "names": tuple(names or ()),
         "changes": tuple(changes or ()),
@@ -79,7 +81,7 @@ def matrix(  # one parameter an option: this list is the manual
         "only": tuple(only or ()),
         "controls": not no_controls,
         "timeout": timeout,
-        "command": tuple(context.obj),
+        "command": ("lab", *words),
     }
     shown = View(view, fail_on, output, html, int(verbose) - int(quiet))
     return lambda: _matrix(request, (python or [], env or [], threads), shown)
@@ -102,9 +104,9 @@ def _matrix(request: Mapping[str, Any], asked: tuple[Sequence[str], Sequence[str
     if view.html is not None:
         from labs.core.reports.matrix_page.page import page
 
-        save(view.html, page(found))
+        write(view.html, page(found))
     if view.output is not None:
-        save(view.output, _shown(found, view, Look(None, colour=False)))
+        write(view.output, _shown(found, view, Look(None, colour=False)).rstrip("\n") + "\n")
     emit(_shown(found, view, look(sys.stdout, os.environ)))
     return int(found["run"]["exit_code"])
 

@@ -25,6 +25,7 @@ def terminal(report: Record, bundle: str, look: Look, level: int = 0) -> str:
     if level >= 0 and "baseline" in report and not summary.held(report):
         from cli.render_diff import against
 
+        blocks.append(wrapped(f"A is the baseline {report['baseline']['a']['id']}, B is this run", look))
         blocks += against(report["baseline"], look, level)
     lines = [line for block in blocks if block for line in [*block, ""]]
     return "\n".join([*lines, *_verdicts(report, bundle, look)])

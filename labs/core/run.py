@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import labs
-from labs.core.baseline import held_against, open_baseline
 from labs.core.config import Settings, resolve, to_yaml
 from labs.core.environment import environment
 from labs.core.errors import NothingCompared, RequestError
@@ -64,7 +64,7 @@ def run(request: Request, framework: Framework, progress: Progress = lambda _tex
     began = datetime.now(UTC)
     deadline = time.monotonic() + request.timeout
     settings = _settings(request)
-    baseline = open_baseline(request.baseline, settings) if request.baseline else None
+    held = _baseline(request, settings)
     with open_draft(request.out, began) as draft:
         scratch = draft.path / ".scratch"  # no config can have this name
         lanes = (LANES if len(settings) == 1 else 1) if request.controls else 0
@@ -86,11 +86,18 @@ def run(request: Request, framework: Framework, progress: Progress = lambda _tex
         report = run_report(began, draft.name, request.command, entries)
         report["environment"] = environment(request.command, framework.ready())
         shutil.rmtree(scratch, ignore_errors=True)
-        if baseline is not None:
-            progress("comparing with the baseline")
-            report = held_against(baseline, draft.path, report)
+        report = held(draft.path, report)
         _write(draft, report)
         return Finished(report, draft.publish())
+
+
+def _baseline(request: Request, settings: Sequence[Settings]) -> Callable[[Path, dict[str, Any]], dict[str, Any]]:
+    """What makes the final report of a draft and its report: against the baseline, when there is one."""
+    if request.baseline is None:
+        return lambda _draft, report: report
+    from labs.core.baseline import held_against, open_baseline  # noqa: PLC0415 - 30 ms that few runs need
+
+    return partial(held_against, open_baseline(request.baseline, settings))
 
 
 def _settings(request: Request) -> list[Settings]:

@@ -1,16 +1,21 @@
+import functools
 import json
 import re
+from contextlib import suppress
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cli.main import main
 from cli.output import Look
 from cli.render_diff import printable, terminal
 from labs.core.diff import diff
 from labs.core.difference.record import record
+from labs.core.errors import RequestError
 from labs.core.reports.diff_markdown import markdown
-from tests.core.sample_bundle import W, control, environment, make
+from tests.core.sample_bundle import W, control, environment, make, rehash
 
 WRONG = {"w": np.full((2, 3), 2.0), "resume/w": np.full((2, 3), 2.0)}
 LAST_BITS = dict.fromkeys(("w", "resume/w"), np.nextafter(W * (1 + 1e-15), 9.0))
@@ -150,4 +155,39 @@ def test_markdown_says_what_the_terminal_says(made, name):
     text, other = markdown(found), terminal(found, Look(None, colour=False))
     head = other.splitlines()[-1].split(" · ")[0]
     assert f"\n**{head}** · " in text
-    assert found["cause"] in text.replace("Likely", "likely")
+    assert found["cause"][1:] in text
+
+
+ODD = st.sampled_from(
+    [None, 0, -1, 1.5, "x", "", "nan", "inf", [], {}, [1], {"a": 1}, True, "\x1b[2J", 10**400, "1e400", "passed", ["x"]]
+)
+
+
+def places(value, path=()):
+    """Every place in a document, as a path of keys."""
+    yield path
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, below in inner:
+        yield from places(below, (*path, key))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_whatever_stands_in_a_report_it_is_a_sentence_or_a_difference(made, data):
+    bundle = made["last bits"]
+    text = (bundle / "report.json").read_text()
+    report = json.loads(text)
+    *parts, last = data.draw(st.sampled_from([p for p in places(report) if p]))
+    functools.reduce(lambda value, key: value[key], parts, report)[last] = data.draw(ODD)
+    try:
+        (bundle / "report.json").write_text(json.dumps(report))
+        rehash(bundle)
+        for pair in ((made["good"], bundle), (bundle, made["good"])):
+            with suppress(RequestError):
+                found = record(diff(*pair), "any")
+                assert terminal(found, Look(80, colour=False), 1)
+                assert markdown(found)
+                json.dumps(found, allow_nan=False)
+    finally:
+        (bundle / "report.json").write_text(text)
+        rehash(bundle)

@@ -11,6 +11,7 @@ from labs.core.baseline import held_against, open_baseline
 from labs.core.config import resolve, to_yaml
 from labs.core.diff import diff
 from labs.core.difference.opened import open_bundle
+from labs.core.difference.record import record
 from labs.core.errors import RequestError
 from labs.core.launch import Framework
 from labs.core.reports.markdown import markdown
@@ -149,39 +150,27 @@ def go(lab, out, **asked):
         return run(request, framework)
 
 
-@pytest.fixture
-def runs(tanh_layer, tmp_path):
-    """A run of the documentation's lab, and what a run of it says after one line of its torch side was changed."""
-    first = go(tanh_layer, tmp_path / "before").bundle
-    path = tanh_layer / "torch_impl.py"
-    right = path.read_text()
-
-    def after(line, **asked):
-        path.write_text(right.replace("y = config.scale * parts.activation(x @ w)", line))
-        return first, go(tanh_layer, tmp_path / "after", **asked)
-
-    return after
-
-
 LINES = {
-    "regression": "y = 1.001 * config.scale * parts.activation(x @ w)",
-    "drift": "y = (1 + 1e-12) * config.scale * parts.activation(x @ w)",
     "last-bits": "y = (1 + 2**-52) * config.scale * parts.activation(x @ w)",
+    "drift": "y = (1 + 1e-12) * config.scale * parts.activation(x @ w)",
+    "regression": "y = 1.001 * config.scale * parts.activation(x @ w)",
 }
 
 
-@pytest.mark.parametrize("name", LINES)
-def test_a_changed_line_of_the_torch_side_shows_with_its_class(runs, name):
-    before, after = runs(LINES[name])
-    found = diff(before, after.bundle)
-    change = next(c for c in found.changes if c.name == "output" and c.kind == "close")
-    assert (change.change, change.moved) == (name, ("observed",))
-    assert found.cause.startswith("the environments do not differ in what moves values")
-
-
-def test_a_run_carries_what_it_was_held_against(runs, tmp_path):
-    _, after = runs(LINES["regression"], baseline=tmp_path / "before/latest")
-    assert after.report["run"]["exit_code"] == 1
-    assert json.loads((after.bundle / "report.json").read_text())["baseline"]["counts"]["regression"] >= 1
+def test_a_changed_line_of_the_torch_side_shows_with_its_class_and_in_the_bundle(tanh_layer, tmp_path):
+    before = go(tanh_layer, tmp_path / "before").bundle
+    path = tanh_layer / "torch_impl.py"
+    right = path.read_text()
+    for name, line in LINES.items():
+        path.write_text(right.replace("y = config.scale * parts.activation(x @ w)", line))
+        after = go(tanh_layer, tmp_path / "after", baseline=tmp_path / "before/latest")
+        found = diff(before, after.bundle)
+        change = next(c for c in found.changes if c.name == "output" and c.kind == "close")
+        assert (change.change, change.moved) == (name, ("observed",))
+        assert "look at what changed in the code" in found.cause
+        assert after.report["run"]["exit_code"] == (1 if name == "regression" else 0)
+        stored = report_of(after.bundle)["baseline"]
+        assert stored["counts"][name] >= 1
+        assert {**record(found, "regression"), "changes": stored["changes"]} == stored
     assert "## Baseline" in (after.bundle / "report.md").read_text()
     assert not any("run is said" in p for p in verify(after.bundle).problems)

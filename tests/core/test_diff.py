@@ -313,6 +313,7 @@ DAMAGE = {
     "no number": (forged_check(headroom="many"), "headroom: got 'many', expected a number"),
     "no tolerance": (forged_check(tolerance={"atol": "x", "rtol": 0, "reason": ""}), "atol: got 'x'"),
     "a check twice": (doubled, "check w is reported twice"),
+    "half a character": (forged_check(message="\ud800"), "the character U+D800 is half of one"),
     "facts that are none": (forged_lab(facts="all"), "facts: got str"),
     "a deep environment": (forged(environment=nested(12)), "nested more than 8 levels deep"),
     "a framework that is none": (forged(environment={"framework": 1}), "environment.framework: got int"),

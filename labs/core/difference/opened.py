@@ -4,6 +4,7 @@ All that a comparison relies on is held against the manifest or against the repo
 changed ends in a sentence that names the file. Nothing is read outside the bundle, and nothing in it can run.
 """
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -64,6 +65,7 @@ def open_draft(path: Path, report: Record) -> Opened:
 
 
 def _opened(path: Path, report: Record, inputs: Mapping[str, Mapping[str, str]]) -> Opened:
+    _require_text(report)
     labs = {lab["name"]: lab for lab in report["labs"]}
     if len(labs) < len(report["labs"]):
         doubled = Counter(lab["name"] for lab in report["labs"]).most_common(1)[0][0]
@@ -74,6 +76,14 @@ def _opened(path: Path, report: Record, inputs: Mapping[str, Mapping[str, str]])
     for lab in labs.values():
         _require_lab(lab)
     return Opened(path, report, labs, {name: _config(path, name) for name in labs}, inputs)
+
+
+def _require_text(report: Record) -> None:
+    """JSON can hold half a character, which no file in UTF-8 can."""
+    try:
+        json.dumps(report, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise DamagedBundle(f"{REPORT}: the character U+{ord(error.object[error.start]):04X} is half of one") from error
 
 
 def _depth(value: object) -> int:

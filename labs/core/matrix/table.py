@@ -106,6 +106,7 @@ def _cell(lab: Record | None, changes: Mapping[str, Record], headrooms: Mapping[
     return {
         "class": change["class"] if change else "",
         "ulp": change["ulp"] if change and change["moved"] else None,
+        "there": item in headrooms,
         "headroom": headrooms.get(item),
         "failed": item in _failed(lab),
     }

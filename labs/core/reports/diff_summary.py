@@ -77,8 +77,7 @@ def tally(counts: Record) -> str:
 
 def config_line(config: Record) -> list[str]:
     """The parts of a config's line: statuses, its tally, faults that both caught, what made it incomparable."""
-    total = count(sum(config["counts"].values()), "check")
-    parts = [f"{config['name']} {status(config)}", f"{total}: {tally(config['counts'])}"]
+    parts = [f"{config['name']} {status(config)}", tally(config["counts"])]
     if config["caught"]:
         parts.append(f"{count(config['caught'], 'fault')} caught in both")
     return [*parts, config["obstacle"]] if config["obstacle"] else parts

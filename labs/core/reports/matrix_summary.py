@@ -55,9 +55,9 @@ def still(config: Record) -> int:
 
 
 def decades(cell: Record) -> str:
-    """The headroom of a cell, "-" where nothing measures it, "" where there is no cell."""
+    """The headroom of a cell, "-" where nothing measures it, "" where the variant has no such item."""
     if cell["headroom"] is None:
-        return "-" if cell["class"] else ""
+        return "-" if cell["there"] else ""
     found = number(cell["headroom"])
     return "-" if math.isnan(found) else f"{found:.1f}"
 

@@ -3,7 +3,7 @@ import copy
 import pytest
 
 from labs.core.difference.classes import Change, Setting
-from labs.core.difference.environments import cause, run_settings, settings
+from labs.core.difference.environments import cause, implementations, run_settings, settings
 from tests.core.sample_bundle import BUILD, environment
 
 MOVED = (Change("lora", "w", "close", "last-bits", ulp=1.0, moved=("observed",)),)
@@ -108,9 +108,33 @@ def test_nothing_moved_and_nothing_is_blamed():
     assert cause(settings(environment(), changed(ISA)), ()) == ""
 
 
-def test_what_no_environment_explains_is_said():
-    huge = (Change("lora", "w", "close", "regression", ulp=1e15, moved=("observed",)),)
-    assert "no environment makes a check fail by 1.0e+15 ULP" in cause(settings(environment(), changed(ISA)), huge)
+HUGE = (Change("lora", "w", "close", "regression", ulp=1e15, moved=("observed",)),)
+
+
+@pytest.mark.parametrize(
+    ("differs", "ends"),
+    [
+        ([], "look at what changed in the code"),
+        ([ISA], "look at what changed in the code"),
+        ([ISA, TORCH], "look at what changed in the code and in torch (2.13.0 → 2.9.0)"),
+    ],
+)
+def test_what_moves_last_bits_is_not_blamed_for_a_gross_failure(differs, ends):
+    text = cause(settings(environment(), changed(*differs)), HUGE)
+    assert text == f"a check fails by 1.0e+15 ULP, which no instruction set, threads or BLAS explain: {ends}"
+
+
+def test_another_version_of_this_tool_can_be_to_blame_for_anything():
+    assert cause(settings(environment(), changed(TOOL)), HUGE).startswith("likely cause: this tool")
+
+
+def test_another_implementation_is_the_first_suspect():
+    swaps = [{"part": "linear", "source": "mine.py:fused", "sha256": "0123456789abcdef"}]
+    found = implementations({"lora": ({}, {"swaps": swaps}), "block": ({"swaps": swaps}, {"swaps": swaps})})
+    assert found == (
+        Setting("linear of lora", "the lab's own", "mine.py:fused (sha256 0123456789ab)", "implementation"),
+    )
+    assert cause((*found, *settings(environment(), changed(ISA))), HUGE).startswith("likely cause: implementation (lin")
 
 
 def test_environments_are_left_as_they_are():

@@ -1,5 +1,6 @@
 import json
 import re
+import sys
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
@@ -10,7 +11,6 @@ from cli.main import main
 from cli.output import Look
 from cli.render_matrix import terminal
 from labs.core.errors import CannotComplete, RequestError
-from labs.core.launch import Framework
 from labs.core.matrix import running
 from labs.core.matrix.running import Row, run_all
 from labs.core.matrix.table import table
@@ -238,8 +238,15 @@ class Recorded:
         pass
 
 
-def test_variables_reach_the_framework_process_and_no_other(tmp_path):
-    with Framework(None, tmp_path, variables={"ATEN_CPU_CAPABILITY": "default"}) as framework:
-        facts = framework.ready()
-    assert facts["variables"]["ATEN_CPU_CAPABILITY"] == "default"
-    assert facts["torch"]["cpu_capability"] in ("DEFAULT", "NO AVX")
+def test_a_matrix_of_real_runs_has_a_bundle_a_variant_and_a_row_for_what_can_not_run(tanh_layer, tmp_path, capsys):
+    words = ["matrix", str(tanh_layer), "--python", f"here={sys.executable}", "--python", f"gone={tmp_path}/python"]
+    words += ["--env", "plain:ATEN_CPU_CAPABILITY=default", "--out", str(tmp_path / "out"), "--no-controls"]
+    assert main([*words, "--format", "json"]) == 3
+    found = json.loads(capsys.readouterr().out)
+    assert [(v["name"], v["status"]) for v in found["variants"]] == [
+        ("here", "passed"), ("here+plain", "passed"), ("gone", "can't run"), ("gone+plain", "can't run"),
+    ]  # fmt: skip
+    assert sum(found["variants"][1]["counts"].values()) == 6
+    told = json.loads((tmp_path / "out/here+plain/latest/environment.json").read_text())
+    assert told["framework"]["variables"]["ATEN_CPU_CAPABILITY"] == "default"
+    assert told["referee"]["variables"]["ATEN_CPU_CAPABILITY"] is None
