@@ -69,8 +69,9 @@ class Contents(NamedTuple):
     status: str
     headline: str
     sentence: str
-    margin: str
+    margin: tuple[str, str]
     margin_words: str
+    findings: list[tuple[str, str]]
     closest: tuple[str, str, str] | None
     bar: scale.Bar | None
     counts: str
@@ -82,6 +83,8 @@ class Contents(NamedTuple):
     left_out: str
 
 
+UNITS = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"), (1e3, "thousand"))
+PLAIN = 1e4  # below, a number needs no word
 WORDS = {"passed": "Passed", "failed": "Failed", "error": "Not completed"}
 
 
@@ -94,8 +97,9 @@ def contents(report: Record, source: Source, where: str, budget: Budget) -> Cont
         status=run["status"],
         headline=WORDS.get(run["status"], str(run["status"])),
         sentence=_cut(str(run.get("sentence") or ""), budget),
-        margin=f"{abs(number(check['headroom'])):.1f}" if check and _measured(check) else "",
+        margin=_margin(check) if check else ("", ""),
         margin_words=_in_words(check) if check else "",
+        findings=[(str(lab["name"]), found) for lab in labs[: budget.labs] if (found := _explained(lab))],
         closest=_link(*told) if told else None,
         bar=scale.bar(check.get("headroom")) if check else None,
         counts=_counts(labs),
@@ -138,8 +142,22 @@ def _told(labs: Sequence[Record]) -> tuple[Record, Record] | None:
     return min(tight, key=lambda pair: number(pair[1]["headroom"]), default=None)
 
 
-def _measured(check: Record) -> bool:
-    return math.isfinite(number(check.get("headroom")))
+def _explained(lab: Record) -> str:
+    """The diagnosis of a config; where it names a known fault, with what that fault is."""
+    found = summary.finding(lab)
+    words = found.split()
+    why = next((str(c["why"]) for c in lab["controls"] if c["name"] in words and c["why"] not in found), "")
+    return f"{found}: {why}" if why else found
+
+
+def _margin(check: Record) -> tuple[str, str]:
+    """A number of decades with its word; no number where only equality counts or nothing could be measured."""
+    headroom = number(check.get("headroom"))
+    if not math.isfinite(headroom):
+        return "", "not comparable"
+    if check["status"] != "passed" and headroom <= -scale.REACH:
+        return "", "not equal"
+    return f"{abs(headroom):.1f}", "decades left" if headroom >= 0 else "decades over"
 
 
 def _link(lab: Record, check: Record) -> tuple[str, str, str]:
@@ -150,20 +168,20 @@ def _in_words(check: Record) -> str:
     """What a headroom means, for who does not think in decades."""
     headroom = number(check.get("headroom"))
     if not math.isfinite(headroom):
-        return "not comparable"
+        return "nothing could be compared"
     if check["status"] == "passed" and headroom >= scale.REACH:
         return "every value is equal"
     if check["status"] != "passed" and headroom <= -scale.REACH:
-        return "different where nothing but equality will do, or beyond any measure"
+        return "it differs where nothing but equality will do"
     side = "below" if check["status"] == "passed" else "beyond"
     return f"its largest error is {_times(10 ** abs(headroom))} times {side} its limit"
 
 
 def _times(ratio: float) -> str:
-    for size, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"), (1e3, "thousand")):
-        if ratio >= size:
-            return f"{ratio / size:.2g} {word}" if ratio / size < 100 else f"{ratio / size:.0f} {word}"  # noqa: PLR2004
-    return f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.2g}"  # noqa: PLR2004
+    """`2.5`, `1000`, `25 thousand`, `1.5 million`."""
+    unit, word = next(((u, w) for u, w in UNITS if ratio >= u), (1.0, "")) if ratio >= PLAIN else (1.0, "")
+    count = ratio / unit
+    return f"{count:.0f} {word}".strip() if count >= 9.5 else f"{count:.2g} {word}".strip()  # noqa: PLR2004
 
 
 def _counts(labs: Sequence[Record]) -> str:

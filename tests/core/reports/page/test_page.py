@@ -13,7 +13,7 @@ NOTHING = stored(None)
 
 
 def text_of(html):
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", html.split("<body>")[1].split("<script>")[0]))
+    return re.sub(r"\s+", " ", re.sub(r"(?:<[^>]*>)+", " ", html.split("<body>")[1].split("<script>")[0]))
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,33 @@ def red(made, spoiled, tmp_path_factory):
 def test_failures_come_before_everything_else(red):
     text = text_of(red)
     assert text.index("worst elements") < text.index("Checks") < text.index("Known faults")
+
+
+def test_the_band_says_which_known_fault_it_is():
+    check = reports.over("a", 3.0, diagnosis="the torch side equals alpha_without_rank")
+    text = text_of(page(reports.report(reports.lab(status="failed", checks=[check])), NOTHING))
+    assert "lora: the torch side equals alpha_without_rank: the scale is alpha, not alpha/r" in text
+
+
+@pytest.mark.parametrize(
+    ("check", "words"),
+    [
+        (reports.over("a", 16.0), "not equal"),
+        (reports.missing("a"), "nothing could be compared"),
+        (
+            reports.over("a", 3.0),
+            "3.0 decades over a in lora is the worst: its largest error is 1000 times beyond",
+        ),
+        (
+            reports.check("a"),
+            "7.4 decades left a in lora came closest to its limit: its largest error is 25 million times",
+        ),
+        (reports.check("a", headroom=16.0), "every value is equal"),
+    ],
+)
+def test_the_band_says_how_far_from_the_limit(check, words):
+    lab = reports.lab(status=check["status"], checks=[check])
+    assert words in text_of(page(reports.report(lab), NOTHING))
 
 
 def test_the_command_to_repeat_names_the_bundle(red):
