@@ -99,7 +99,7 @@ def test_ids_are_unique_and_every_link_has_its_target(red):
 
 def test_without_arrays_the_page_says_what_is_not_there(made, tmp_path):
     text = text_of(page(made(tmp_path), NOTHING))
-    assert "Not here: train/loss: the bundle does not hold it" in text
+    assert "Not here: train/loss, train/param/gamma_1, " in text
     assert "Not here: the bundle does not hold it" in text
 
 
@@ -164,6 +164,7 @@ def test_what_became_of_the_baseline_is_told_first():
     text = text_of(html)
     assert text.index("2 regressions since 20261101T000000Z") < text.index("Since the baseline") < text.index("Checks")
     assert "MKL differs" in text
+    assert "trained/grad/x in lora came closest to its limit" in text
     assert '<a href="#lora/trained/output">trained/output (close)</a>' in html
     assert "no regression since 20261101T000000Z" in text_of(page(reports.since(), NOTHING))
 
