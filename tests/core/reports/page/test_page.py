@@ -144,7 +144,7 @@ def test_a_long_traceback_is_cut_when_there_is_no_room():
 
 def test_the_engine_escapes_by_default_and_knows_no_exception_but_our_own_files():
     template = (module.HERE / "report.html.jinja").read_text(encoding="utf-8")
-    assert re.findall(r"([\w.]+)\s*\|\s*safe", template) == ["assets.style", "assets.script"]
+    assert re.findall(r"([\w.]+)\s*\|\s*safe", template) == ["style", "script"]
     assert "autoescape false" not in template
 
 
