@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, UndefinedError
 from markupsafe import Markup
 
 # control characters, what turns the reading direction, what has no width
@@ -15,8 +15,14 @@ _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u2
 
 
 def rendered(template: Path, **values: Any) -> str:
-    """The text of a template with these values in it, of characters that can be written as UTF-8."""
-    text: str = _template(template).render(**values)
+    """The text of a template with these values in it, of characters that can be written as UTF-8.
+
+    Raises KeyError for a value that the template asks for and that is not there.
+    """
+    try:
+        text: str = _template(template).render(**values)
+    except UndefinedError as error:
+        raise KeyError(str(error)) from error
     return text.encode(errors="replace").decode()  # a lone surrogate could not be written
 
 
