@@ -11,6 +11,7 @@ from cli.output import emit, say
 from labs.core.errors import RequestError
 
 NAME = "report.md"
+STRANGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 READABLE = 0o644  # a temporary file is for its owner alone
 
 
@@ -53,8 +54,6 @@ def _report(bundle: Path, outlets: Outlets) -> int:
 
 def _rendered(record: dict[str, Any], bundle: Path) -> dict[str, str]:
     """The text of each report, by the name of its file in a bundle."""
-    from jinja2 import UndefinedError
-
     from labs.core.reports.junit import junit
     from labs.core.reports.markdown import markdown
     from labs.core.reports.page.page import page
@@ -66,7 +65,7 @@ def _rendered(record: dict[str, Any], bundle: Path) -> dict[str, str]:
             "report.html": page(record, stored(bundle), str(bundle)),
             "junit.xml": junit(record),
         }
-    except (AttributeError, KeyError, TypeError, ValueError, UndefinedError) as error:  # a stranger's report is data
+    except STRANGE as error:  # a stranger's report.json is data
         raise RequestError(f"report.json: not as a run writes it ({type(error).__name__}: {error})") from error
     return {name: text.encode(errors="replace").decode() for name, text in texts.items()}  # no lone surrogates
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+SHIPPED = (".py", ".yaml", ".json", ".jinja", ".css", ".js")
 
 
 def called(*words, cwd=ROOT):
@@ -49,7 +50,7 @@ def test_the_wheel_holds_the_three_packages_and_nothing_else(wheel):
 
 @pytest.mark.parametrize("folder", ["cli", "configs", "labs"])
 def test_no_source_file_is_left_out_of_the_wheel(wheel, folder):
-    here = {p.relative_to(ROOT).as_posix() for p in (ROOT / folder).rglob("*") if p.suffix in (".py", ".yaml")}
+    here = {p.relative_to(ROOT).as_posix() for p in (ROOT / folder).rglob("*") if p.suffix in SHIPPED}
     assert here <= set(zipfile.ZipFile(wheel).namelist())
 
 

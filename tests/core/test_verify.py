@@ -167,7 +167,7 @@ def test_a_flipped_byte_anywhere_is_named_by_its_file(shared, data):
 
 def test_the_manifest_with_other_white_space_is_noticed(bundle):
     path = bundle / "manifest.json"
-    path.write_text(path.read_text().replace("\n ", "\n\t", 1))
+    path.write_text(path.read_text().replace("\n", "\n\t", 1))
     assert verify(bundle).problems == ("manifest.json: not as it was written, though it can be read",)
 
 

@@ -15,6 +15,13 @@ def regressions(report: Record) -> list[Record]:
     return [change for change in baseline["changes"] if change["class"] in baseline["run"]["fails"]]
 
 
+def unseen(report: Record) -> list[Record]:
+    """The regressions that no failed check or known fault of the run itself tells already."""
+    told = {(lab["name"], c["name"]) for lab in report["labs"] for c in summary.failing(lab)}
+    told |= {(lab["name"], c["name"]) for lab in report["labs"] for c in lab["controls"] if c["status"] != "caught"}
+    return [change for change in regressions(report) if (change["config"], change["name"]) not in told]
+
+
 def is_worse(report: Record) -> bool:
     """Whether the run fails on its baseline, whatever its own checks say."""
     return "baseline" in report and report["baseline"]["run"]["exit_code"] != 0

@@ -71,6 +71,15 @@ def test_a_regression_is_an_annotation_though_every_check_passed():
     assert annotations(reports.since()) == []
 
 
+def test_a_regression_that_failed_is_told_once():
+    red = reports.red()
+    name = reports.change("trained/loss")
+    baseline = reports.since(name, reports.change("no_scale", kind="control"))["baseline"]
+    told = annotations({**red, "baseline": baseline})
+    assert sum("trained/loss" in line for line in told) == 1
+    assert any("2 regressions since" in line for line in told)
+
+
 def test_a_run_without_a_verdict_is_one_annotation():
     report = {"run": {"status": "error", "sentence": "no torch"}, "labs": []}
     assert annotations(report) == ["::error title=framework-lab::no torch"]

@@ -3,17 +3,13 @@
 Pure: the document to text. The template escapes all that it is given; the only style allowed is our own, by its hash.
 """
 
-import base64
-import hashlib
-from functools import cache
 from pathlib import Path
 from typing import Any
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from labs.core.reports import matrix_summary as words
 from labs.core.reports.diff_summary import setting_value
 from labs.core.reports.summary import Record, count, number
+from labs.core.reports.template import policy, rendered
 
 HERE = Path(__file__).parent
 MOST = 2000  # items of a config; the JSON form has them all
@@ -22,21 +18,9 @@ MOST = 2000  # items of a config; the JSON form has them all
 def page(matrix: Record) -> str:
     """The matrix as an HTML page."""
     style = (HERE / "matrix.css").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    own = {"style": style, "policy": policy(style), "words": words, "count": count, "short": setting_value}
     configs = [_config(config) for config in matrix["configs"]]
-    text: str = _template().render(
-        matrix=matrix, style=style, policy=policy, words=words, count=count, configs=configs, short=setting_value
-    )
-    return text.encode(errors="replace").decode()  # a lone surrogate could not be written
-
-
-@cache
-def _template() -> Any:
-    environment = Environment(
-        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.get_template("matrix.html.jinja")
+    return rendered(HERE / "matrix.html.jinja", matrix=matrix, configs=configs, **own)
 
 
 def _config(config: Record) -> dict[str, Any]:

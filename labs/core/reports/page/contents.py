@@ -1,243 +1,36 @@
 """What the page shows, part by part, before anything is HTML."""
 
-import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from labs.core.reports import regressions, summary
-from labs.core.reports.anchors import anchor, label
-from labs.core.reports.page import checks, curves, environment, failure, scale
-from labs.core.reports.page.stored import Source, Stored
-from labs.core.reports.page.walk import Walk, walk
-from labs.core.reports.summary import Record, number
-
-
-class Budget(NamedTuple):
-    """How much a page shows: failed checks in full, rows of passed and failed checks, known faults, configs, text."""
-
-    cards: int
-    rows: int
-    maps: bool
-    drawings: bool
-    failed: int = 10_000
-    changes: int = 200
-    faults: int = 10_000
-    labs: int = 1000
-    text: int = 20_000
-
-
-class Config(NamedTuple):
-    """One config of the run."""
-
-    id: str
-    name: str
-    title: str
-    seed: int
-    status: str
-    verdict: list[str]
-    histogram: list[tuple[int, float, bool]]
-    closest: tuple[str, str, str] | None
-    again: Sequence[str]
-    trouble: list[tuple[str, str]]
-    cards: list[failure.Failure]
-    groups: list[checks.Group]
-    faults: list[checks.Fault]
-    faults_remark: str
-    charts: list[curves.Chart]
-    absent: list[str]
-    walk: Walk | None
-    loosened: list[Record]
-    swaps: list[Record]
-    tables: list[Record]
-    facts: list[Record]
-    left_out: str
-
-
-class Since(NamedTuple):
-    """The baseline; `rows` are class, config, check, the id of its row, what happened, whether that fails the run."""
-
-    worse: bool
-    headline: str
-    cause: str
-    rows: list[tuple[str, str, str, str, str, bool]]
-    left_out: int
+from labs.core.reports.page import environment
+from labs.core.reports.page.band import Band, band
+from labs.core.reports.page.budget import Budget
+from labs.core.reports.page.config import Config, config
+from labs.core.reports.page.since import Since, since
+from labs.core.reports.page.stored import Source
+from labs.core.reports.summary import Record
 
 
 class Contents(NamedTuple):
-    """The whole page."""
+    """The whole page; `few` is how many rows the tables have that show what stands in report.json."""
 
-    status: str
-    headline: str
-    sentence: str
-    margin: str
-    margin_words: str
-    closest: tuple[str, str, str] | None
-    bar: scale.Bar | None
-    counts: str
-    command: Sequence[str]
-    about: list[str]
+    band: Band
     since: Since | None
     configs: list[Config]
     environment: list[environment.Fact]
+    few: int
     left_out: str
-
-
-WORDS = {"passed": "Passed", "failed": "Failed", "error": "Not completed"}
 
 
 def contents(report: Record, source: Source, where: str, budget: Budget) -> Contents:
     """Collect what the page shows of a report within a budget."""
-    run, labs = report["run"], report["labs"]
-    told = _told(labs)
-    check = told[1] if told else None
+    labs = report["labs"]
+    more = len(labs) - budget.labs
     return Contents(
-        status=run["status"],
-        headline=WORDS.get(run["status"], str(run["status"])),
-        sentence=_cut(str(run.get("sentence") or ""), budget),
-        margin=f"{abs(number(check['headroom'])):.1f}" if check and _measured(check) else "",
-        margin_words=_in_words(check) if check else "",
-        closest=_link(*told) if told else None,
-        bar=scale.bar(check.get("headroom")) if check else None,
-        counts=_counts(labs),
-        command=run.get("command", ()),
-        about=_about(report),
-        since=_since(report, budget) if report.get("baseline") else None,
-        configs=[_config(lab, source(lab["name"]), where, budget) for lab in labs[: budget.labs]],
+        band=band(report, budget),
+        since=since(report, budget),
+        configs=[config(lab, source(lab["name"]), where, budget) for lab in labs[: budget.labs]],
         environment=environment.facts(report),
-        left_out=f"{len(labs) - budget.labs} more configs do not fit on this page" if len(labs) > budget.labs else "",
+        few=budget.faults,
+        left_out=f"{more} more configs do not fit on this page" if more > 0 else "",
     )
-
-
-def _since(report: Record, budget: Budget) -> Since:
-    baseline, worse = report["baseline"], regressions.is_worse(report)
-    known = {
-        (lab["name"], c["name"], c["kind"]): anchor(lab, label(c)) for lab in report["labs"] for c in lab["checks"]
-    }
-    changes = baseline["changes"][: min(budget.failed, budget.changes)]
-    rows = [
-        (
-            change["class"],
-            change["config"],
-            regressions.name(change),
-            known.get((change["config"], change["name"], change["kind"]), ""),
-            regressions.sentence(change).partition(": ")[2],
-            change["class"] in baseline["run"]["fails"],
-        )
-        for change in changes
-    ]
-    headline = regressions.headline(report) if worse else f"no regression since {baseline['a']['id']}"
-    return Since(worse, headline, baseline["cause"], rows, len(baseline["changes"]) - len(rows))
-
-
-def _told(labs: Sequence[Record]) -> tuple[Record, Record] | None:
-    """The check that the verdict band speaks of, with its config: the worst failure, else the smallest headroom."""
-    failed = [(lab, c) for lab in labs for c in summary.failing(lab)[:1]]
-    if failed:
-        return min(failed, key=lambda pair: summary.badness(pair[1]))
-    tight = [(lab, c) for lab in labs if (c := summary.tightest(lab)) is not None]
-    return min(tight, key=lambda pair: number(pair[1]["headroom"]), default=None)
-
-
-def _measured(check: Record) -> bool:
-    return math.isfinite(number(check.get("headroom")))
-
-
-def _link(lab: Record, check: Record) -> tuple[str, str, str]:
-    return anchor(lab, label(check)), label(check), str(lab["name"])
-
-
-def _in_words(check: Record) -> str:
-    """What a headroom means, for who does not think in decades."""
-    headroom = number(check.get("headroom"))
-    if not math.isfinite(headroom):
-        return "not comparable"
-    if check["status"] == "passed" and headroom >= scale.REACH:
-        return "every value is equal"
-    if check["status"] != "passed" and headroom <= -scale.REACH:
-        return "different where nothing but equality will do, or beyond any measure"
-    side = "below" if check["status"] == "passed" else "beyond"
-    return f"its largest error is {_times(10 ** abs(headroom))} times {side} its limit"
-
-
-def _times(ratio: float) -> str:
-    for size, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"), (1e3, "thousand")):
-        if ratio >= size:
-            return f"{ratio / size:.2g} {word}" if ratio / size < 100 else f"{ratio / size:.0f} {word}"  # noqa: PLR2004
-    return f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.2g}"  # noqa: PLR2004
-
-
-def _counts(labs: Sequence[Record]) -> str:
-    total = sum(len(lab["checks"]) for lab in labs)
-    failed = sum(len(summary.failing(lab)) for lab in labs)
-    hits, tried = (sum(n) for n in zip(*(summary.caught(lab) for lab in labs), strict=True)) if labs else (0, 0)
-    words = [f"{failed} of {summary.count(total, 'check')} failed" if failed else summary.count(total, "check")]
-    words.append(f"{hits} of {tried} known faults caught" if tried else "no known faults tried")
-    return " · ".join(words) if labs else "nothing was judged"
-
-
-def _about(report: Record) -> list[str]:
-    run = report["run"]
-    found = [str(run.get("created", "")).replace("T", " ").replace("Z", " UTC")]
-    found.append(f"torch {summary.torch_version(report)}" if report["labs"] else "")
-    found.append(f"{number(run['seconds']):.1f} s" if "seconds" in run else "")
-    return [word for word in found if word]
-
-
-def _config(lab: Record, arrays: Stored, where: str, budget: Budget) -> Config:
-    failed = summary.failing(lab)
-    shown = failed[: budget.cards]
-    cards = [failure.failure(lab, c, arrays, maps=budget.maps) for c in shown]
-    charts, absent = curves.charts(lab, arrays) if budget.drawings else ([], [])
-    tight = summary.tightest(lab)
-    told = failed[0] if failed else tight
-    faults, remark = checks.faults(lab, budget.faults)
-    return Config(
-        id=anchor(lab, ""),
-        name=str(lab["name"]),
-        title=str(lab["title"]),
-        seed=lab["seed"],
-        status=str(lab["status"]),
-        verdict=summary.verdict(lab),
-        histogram=scale.histogram(lab["checks"]),
-        closest=(*_link(lab, told)[:2], summary.decades(told)) if told else None,
-        again=summary.again(lab, where) if lab["status"] != "passed" else (),
-        trouble=[_sentence(s, budget) for s in summary.trouble(lab)[: budget.failed]],
-        cards=cards,
-        groups=checks.groups(lab, frozenset(label(c) for c in shown), budget.failed, budget.rows),
-        faults=faults,
-        faults_remark=remark,
-        charts=charts,
-        absent=absent,
-        walk=walk(lab, arrays) if budget.drawings else None,
-        loosened=lab["loosened"][: budget.faults],
-        swaps=lab.get("swaps", []),
-        tables=lab.get("tables", [])[: budget.faults],
-        facts=lab.get("facts", [])[: budget.faults],
-        left_out=_left_out(lab, budget),
-    )
-
-
-def _sentence(text: str, budget: Budget) -> tuple[str, str]:
-    """The first line, and what stands below it, such as a traceback."""
-    first, _, rest = text.partition("\n")
-    return _cut(first, budget), _cut(rest, budget)
-
-
-def _cut(text: str, budget: Budget) -> str:
-    return text if len(text) <= budget.text else text[: budget.text] + "…"
-
-
-def _left_out(lab: Record, budget: Budget) -> str:
-    """What the page has no room for, as a sentence; "" when it shows all."""
-    failed = len(summary.failing(lab))
-    passed = len(lab["checks"]) - failed
-    counts: list[tuple[Any, str]] = [
-        (failed - budget.cards, "failed checks in full"),
-        (failed - budget.failed, "failed checks"),
-        (passed - budget.rows, "passed checks"),
-        (len(lab["controls"]) - budget.faults, "known faults"),
-    ]
-    missing = [f"{n} {what}" for n, what in counts if n > 0]
-    missing += ["maps of the errors"] if failed and not budget.maps else []
-    missing += ["curves and walk"] if not budget.drawings and (lab.get("walk") or lab.get("trajectories")) else []
-    return f"Not shown, to keep the page small: {', '.join(missing)}; report.json has all." if missing else ""

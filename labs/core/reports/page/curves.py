@@ -34,15 +34,15 @@ class Chart(NamedTuple):
 
 
 def charts(lab: Record, arrays: Stored) -> tuple[list[Chart], list[str]]:
-    """The charts of a config's trajectories, and a sentence for each that can't be drawn."""
+    """The charts of a config's trajectories, and a sentence for those that can't be drawn for the same reason."""
     drawn: list[Chart] = []
-    missing: list[str] = []
+    missing: dict[str, list[str]] = {}
     for name in lab.get("trajectories", ())[:CURVES]:
         try:
             drawn += _chart(lab, str(name), arrays)
         except Absent as why:
-            missing.append(f"{name}: {why}")
-    return drawn, missing
+            missing.setdefault(str(why), []).append(str(name))
+    return drawn, [f"{', '.join(names)}: {why}" for why, names in missing.items()]
 
 
 def _chart(lab: Record, name: str, arrays: Stored) -> Iterator[Chart]:

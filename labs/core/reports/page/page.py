@@ -4,41 +4,17 @@ Pure: the report's dict and the arrays behind it to text. Made from a template t
 and script are our own files, allowed by their hashes and nothing else is, so the page can't load, send or run a thing.
 """
 
-import base64
-import hashlib
-import re
 import shlex
-from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
-
-from labs.core.reports.page.contents import Budget, contents
+from labs.core.reports.page.budget import LIMIT, worth_trying
+from labs.core.reports.page.contents import contents
 from labs.core.reports.page.stored import Source
 from labs.core.reports.summary import Record
+from labs.core.reports.template import policy, rendered
 
-LIMIT = 500_000  # bytes
-LINE = 150  # bytes that a line of a table has at least
 HERE = Path(__file__).parent
-_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
-BUDGETS = (  # what a page shows, from all there is to what fits in any case
-    Budget(cards=40, rows=2000, maps=True, drawings=True),
-    Budget(cards=40, rows=600, maps=True, drawings=True),
-    Budget(cards=20, rows=200, maps=True, drawings=False),
-    Budget(cards=20, rows=100, maps=False, drawings=False),
-    Budget(cards=5, rows=0, maps=False, drawings=False, failed=200, faults=100),
-    Budget(cards=2, rows=0, maps=False, drawings=False, failed=20, faults=10, labs=20, text=300),
-)
-
-
-class Assets(NamedTuple):
-    """Our own style and script, and the policy that allows these two."""
-
-    style: str
-    script: str
-    policy: str
+TEMPLATE = HERE / "report.html.jinja"
 
 
 def page(report: Record, source: Source, where: str = "") -> str:
@@ -46,49 +22,12 @@ def page(report: Record, source: Source, where: str = "") -> str:
 
     Where all there is would be more than LIMIT bytes, the page shows less and says so.
     """
-    text = ""
-    for budget in [b for b in BUDGETS[:-1] if _least(report, b) <= LIMIT] + [BUDGETS[-1]]:
-        shown = contents(report, source, where or str(report["run"].get("bundle", "")), budget)
-        text = _template().render(shown=shown, assets=_assets(), join=shlex.join)
-        if len(text.encode(errors="replace")) <= LIMIT:
-            break
-    return text.encode(errors="replace").decode()  # a lone surrogate could not be written
-
-
-def _least(report: Record, budget: Budget) -> int:
-    """Bytes that a page can't be below, so that one which is far too large is never made."""
-    lines = 0
-    for lab in report["labs"][: budget.labs]:
-        failed = sum(c["status"] != "passed" for c in lab["checks"])
-        lines += min(failed, budget.failed) + min(len(lab["checks"]) - failed, budget.rows)
-        lines += min(len(lab["controls"]), budget.faults)
-    return lines * LINE
-
-
-@cache
-def _template() -> Any:
-    environment = Environment(
-        loader=FileSystemLoader(HERE),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_visible,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("report.html.jinja")
-
-
-def _visible(value: Any) -> Any:
-    """What the template prints: control characters, and those that turn the reading direction, become visible."""
-    return value if isinstance(value, Markup) or not isinstance(value, str) else _UNSEEN.sub("\ufffd", value)
-
-
-@cache
-def _assets() -> Assets:
     style, script = ((HERE / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
-    allowed = f"style-src '{_hash(style)}'; script-src '{_hash(script)}'"
-    return Assets(style, script, f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'")
-
-
-def _hash(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+    own = {"style": style, "script": script, "policy": policy(style, script)}
+    text = ""
+    for budget in worth_trying(report):
+        shown = contents(report, source, where or str(report["run"].get("bundle", "")), budget)
+        text = rendered(TEMPLATE, shown=shown, join=shlex.join, **own)
+        if len(text.encode()) <= LIMIT:
+            break
+    return text

@@ -39,7 +39,9 @@ def fetch(side: Mapping[str, Array], name: str) -> Array:
     try:
         array = side[name]
     except KeyError:
-        raise Absent("the bundle does not hold it (the config's `save`, or a stage that gave no answer)") from None
+        raise Absent(
+            "the bundle does not hold it (what the config's save leaves out, or a stage that gave no answer)"
+        ) from None
     except DamagedBundle as error:
         raise Absent(f"damaged: {error}") from None
     if array.size > LARGEST:

@@ -11,6 +11,7 @@ from labs.core.reports.anchors import anchor, node_anchor
 from labs.core.reports.page.stored import Absent, Stored, fetch
 from labs.core.reports.summary import Record
 
+NODES = 200  # of a walk; whoever reads a bundle does not choose what is in it
 ROWS, COLUMNS = 8, 8  # numbers of an array that are written out
 WIDE, HIGH, ACROSS, DOWN = 92, 24, 106, 46  # a box, and how far the next one is
 
@@ -53,7 +54,7 @@ class Walk(NamedTuple):
 
 def walk(lab: Record, arrays: Stored) -> Walk | None:
     """The walk of a config, None when its lab has none."""
-    nodes = list(lab.get("walk", ()))
+    nodes = lab.get("walk", ())[:NODES]
     if not nodes:
         return None
     checks = {str(c["name"]): c for c in lab["checks"] if c["kind"] != "witness"}

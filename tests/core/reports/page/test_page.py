@@ -13,7 +13,7 @@ NOTHING = stored(None)
 
 
 def text_of(html):
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", html.split("<body>")[1].split("<script>")[0]))
+    return re.sub(r"\s+", " ", re.sub(r"(?:<[^>]*>)+", " ", html.split("<body>")[1].split("<script>")[0]))
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,33 @@ def red(made, spoiled, tmp_path_factory):
 def test_failures_come_before_everything_else(red):
     text = text_of(red)
     assert text.index("worst elements") < text.index("Checks") < text.index("Known faults")
+
+
+def test_the_band_says_which_known_fault_it_is():
+    check = reports.over("a", 3.0, diagnosis="the torch side equals alpha_without_rank")
+    text = text_of(page(reports.report(reports.lab(status="failed", checks=[check])), NOTHING))
+    assert "lora: the torch side equals alpha_without_rank: the scale is alpha, not alpha/r" in text
+
+
+@pytest.mark.parametrize(
+    ("check", "words"),
+    [
+        (reports.over("a", 16.0), "not equal"),
+        (reports.missing("a"), "nothing could be compared"),
+        (
+            reports.over("a", 3.0),
+            "3.0 decades over a in lora is the worst: its largest error is 1000 times beyond",
+        ),
+        (
+            reports.check("a"),
+            "7.4 decades left a in lora came closest to its limit: its largest error is 25 million times",
+        ),
+        (reports.check("a", headroom=16.0), "every value is equal"),
+    ],
+)
+def test_the_band_says_how_far_from_the_limit(check, words):
+    lab = reports.lab(status=check["status"], checks=[check])
+    assert words in text_of(page(reports.report(lab), NOTHING))
 
 
 def test_the_command_to_repeat_names_the_bundle(red):
@@ -72,7 +99,7 @@ def test_ids_are_unique_and_every_link_has_its_target(red):
 
 def test_without_arrays_the_page_says_what_is_not_there(made, tmp_path):
     text = text_of(page(made(tmp_path), NOTHING))
-    assert "Not here: train/loss: the bundle does not hold it" in text
+    assert "Not here: train/loss, train/param/gamma_1, " in text
     assert "Not here: the bundle does not hold it" in text
 
 
@@ -117,7 +144,7 @@ def test_a_long_traceback_is_cut_when_there_is_no_room():
 
 def test_the_engine_escapes_by_default_and_knows_no_exception_but_our_own_files():
     template = (module.HERE / "report.html.jinja").read_text(encoding="utf-8")
-    assert re.findall(r"([\w.]+)\s*\|\s*safe", template) == ["assets.style", "assets.script"]
+    assert re.findall(r"([\w.]+)\s*\|\s*safe", template) == ["style", "script"]
     assert "autoescape false" not in template
 
 
@@ -137,6 +164,7 @@ def test_what_became_of_the_baseline_is_told_first():
     text = text_of(html)
     assert text.index("2 regressions since 20261101T000000Z") < text.index("Since the baseline") < text.index("Checks")
     assert "MKL differs" in text
+    assert "trained/grad/x in lora came closest to its limit" in text
     assert '<a href="#lora/trained/output">trained/output (close)</a>' in html
     assert "no regression since 20261101T000000Z" in text_of(page(reports.since(), NOTHING))
 
