@@ -125,9 +125,12 @@ def default(lab: Lab, at: Mapping[str, Any] | None = None) -> Any:
 
 
 def changed(config: T, changes: Mapping[str, Any]) -> T:
-    """Replace dotted keys and check nothing: a lie may be what the config forbids."""
+    """Replace dotted keys and check no value: a lie may be what the config forbids. RequestError for no such key."""
     for key, value in changes.items():
         first, _, rest = key.partition(".")
+        known = [field.name for field in dataclasses.fields(config)]  # type: ignore[arg-type]
+        if first not in known:
+            raise RequestError(f"controls.py: lie: there is no config key {first!r}{nearest(first, known)}")
         inner = changed(getattr(config, first), {rest: value}) if rest else value
         config = dataclasses.replace(config, **{first: inner})  # type: ignore[type-var]
     return config

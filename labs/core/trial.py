@@ -117,6 +117,7 @@ def expect(trial: Trial) -> Expected:
     if trial.settings.save == "all":  # now, while there is time
         save_all(trial.folder / "reference", reference)
     rules = tuple(r for r in every if selected(r.item, r.kind, trial.only))
+    _refuse_idle_witnesses(lab, reference)
     with timed(seconds, "witness"):
         witnesses = tuple(w for w in lab.witnesses if selected(w.item, "witness", trial.only))
         proofs = witness_checks(witnesses, config, trial.inputs, reference, trial.settings.seed)
@@ -143,6 +144,13 @@ def _refuse_idle_patterns(tolerances: Sequence[tuple[str, Tolerance]], items: Se
     for pattern, _ in tolerances:
         if not any(matches(item, (pattern,)) for item in items):
             raise RequestError(f"tolerances: {pattern!r} matches no item{nearest(pattern, items)}")
+
+
+def _refuse_idle_witnesses(lab: Lab, reference: Arrays) -> None:
+    """A witness of an item that the reference does not compute would prove nothing."""
+    idle = [w.item for w in lab.witnesses if w.item not in reference]
+    if idle:
+        raise RequestError(f"{lab.name}: the reference has no {', '.join(idle)}, which witnesses in lab.py stand for")
 
 
 def _known(lab: Lab, bench: Bench) -> tuple[Bench, tuple[Rule, ...], Arrays]:

@@ -182,6 +182,18 @@ def test_a_stage_that_hangs_ends_at_the_time_limit(tanh_layer, tmp_path):
     assert "stage layer" in report["labs"][0]["failures"][0]
 
 
+def test_a_witness_of_an_item_that_the_reference_lacks_is_a_sentence(tanh_layer, tmp_path):
+    change(tanh_layer, "reference.py", '"grad/w": x.T @ dz,', "")
+    with pytest.raises(RequestError, match=r"the reference has no grad/w, which witnesses in lab\.py stand for"):
+        go(tanh_layer, tmp_path)
+
+
+def test_a_lie_about_a_key_that_is_not_there_is_a_sentence(tanh_layer, tmp_path):
+    change(tanh_layer, "controls.py", 'lie={"scale": 1.0}', 'lie={"scal": 1.0}')
+    with pytest.raises(RequestError, match=r"lie: there is no config key 'scal'.*scale"):
+        go(tanh_layer, tmp_path)
+
+
 def test_an_error_in_a_users_reference_is_a_sentence_with_its_line(tanh_layer, tmp_path):
     change(tanh_layer, "reference.py", "dz = config", "dz = 1 / 0 * config")
     line = next(
