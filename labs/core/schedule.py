@@ -104,11 +104,11 @@ def needed(lab: Lab, items: Iterable[str]) -> tuple[Stage, ...]:
 def orders(
     lab: Lab, stages: Sequence[Stage], cases: Sequence[Case], *, name: str, share: Share, threads: int, log: Path
 ) -> tuple[Order, ...]:
-    """The jobs of these cases; one job has one number of ranks."""
-    levels = [_levels(stages, case.config, share) for case in cases]
+    """The jobs of these cases; one job has one number of ranks. A stage of no ranks at this config does not run."""
+    levels = [_levels([s for s in stages if s.ranks(case.config)], case.config, share) for case in cases]
     made: list[Order] = []
     for level in sorted({level for found in levels for level in found.values()}):
-        tasks = [(c, s) for c, found in zip(cases, levels, strict=True) for s in stages if found[s.name] == level]
+        tasks = [(c, s) for c, found in zip(cases, levels, strict=True) for s in stages if found.get(s.name) == level]
         key = (lambda t: t[1].name) if share == "nothing" else (lambda t: str(t[1].ranks(t[0].config)))
         before = tuple(order.job.id for order in made)
         groups = groupby(sorted(tasks, key=key), key)  # sorted is stable: cases and stages keep their order in a job
@@ -121,8 +121,9 @@ def _levels(stages: Sequence[Stage], config: Any, share: Share) -> dict[str, int
     level: dict[str, int] = {}
     ranks = {stage.name: stage.ranks(config) for stage in stages}
     for stage in stages:
-        apart = {name: share != "everything" or ranks[name] != ranks[stage.name] for name in stage.after}
-        level[stage.name] = max((level[name] + apart[name] for name in stage.after), default=0)
+        before = [name for name in stage.after if name in level]
+        apart = {name: share != "everything" or ranks[name] != ranks[stage.name] for name in before}
+        level[stage.name] = max((level[name] + apart[name] for name in before), default=0)
     return level
 
 

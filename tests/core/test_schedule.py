@@ -1,3 +1,4 @@
+import dataclasses
 from pathlib import Path
 
 from labs.core.process.jobs import JobResult, Outcome
@@ -78,3 +79,10 @@ def test_items_with_the_good_runs_bits_lie_in_the_good_runs_folder():
     done = Ran(mine, lab.stages[0], (Outcome(0, 0, "ok", items=("a",), same=("b",)),), OVER)
     other = Ran(case(lab, "other"), lab.stages[0], (Outcome(0, 0, "ok", items=("z",)),), OVER)
     assert items_of(mine, [done, other]) == {"a": mine.out, "b": mine.good}
+
+
+def test_a_stage_that_has_nothing_to_do_at_a_config_does_not_run():
+    lab = load("block")
+    idle = dataclasses.replace(case(lab), config=dataclasses.replace(lab.config(), steps=0))
+    made = orders(lab, lab.stages, [idle], name="run", share="stages", threads=1, log=Path("log"))
+    assert [s.name for order in made for _, s in order.tasks] == ["pass"]
