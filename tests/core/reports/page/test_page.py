@@ -5,7 +5,7 @@ import re
 import pytest
 
 from labs.core.reports.page import page as module
-from labs.core.reports.page.page import LIMIT, page
+from labs.core.reports.page.page import page
 from labs.core.reports.page.stored import stored
 from tests.cli.samples import reports
 
@@ -133,13 +133,13 @@ def many(checks, failed, controls=200, configs=1):
 )
 def test_a_page_is_never_too_large_and_says_what_it_leaves_out(labs):
     html = page(reports.report(*labs), NOTHING)
-    assert len(html.encode()) <= LIMIT
+    assert len(html.encode()) < 500_000
     assert "Not shown, to keep the page small" in html
 
 
 def test_a_long_traceback_is_cut_when_there_is_no_room():
     lab = reports.lab(status="failed", failures=["stage x raised\n" + "line\n" * 200_000])
-    assert len(page(reports.report(lab), NOTHING).encode()) <= LIMIT
+    assert len(page(reports.report(lab), NOTHING).encode()) < 500_000
 
 
 def test_the_engine_escapes_by_default_and_knows_no_exception_but_our_own_files():
