@@ -33,7 +33,8 @@ def _variants(matrix: Record, look: Look) -> list[str]:
         head = [f"{number:>2}  {variant['name']} {variant['status']}", words.describes(variant)]
         lines += _hung(joined([part for part in head if part], narrower(look), style))
         told = [part for part in (words.finding(matrix, variant), words.least(variant)) if part]
-        lines += [f"    {line}" for line in joined(told, narrower(narrower(look)))]
+        told = joined(told, narrower(narrower(look)))
+        lines += [part for line in told for part in wrapped(f"    {line}", look, hang=6)]
         lines += wrapped(f"    {variant['cause']}", look, hang=6) if variant["cause"] else []
     return lines
 

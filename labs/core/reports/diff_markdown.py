@@ -63,7 +63,12 @@ def _row(group: Sequence[Record]) -> list[str]:
 
 def _facts(diff: Record) -> Iterator[str]:
     rows = [
-        [code(f["config"]), code(f["name"]), *(escaped(words.setting_value(f[k])) for k in ("a", "b", "what"))]
+        [
+            code(f["config"]),
+            code(f["name"]),
+            *(escaped(words.setting_value(f[k])) for k in ("a", "b")),
+            escaped(f["what"]),
+        ]
         for f in diff["facts"]
     ]
     head = ("config", "fact", "A", "B", "what")
