@@ -129,6 +129,8 @@ def _dtypes(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], np.dtype[Any]]:
 
 
 def _chunks(reference: Array, observed: Array, operand: np.dtype[Any]) -> Iterator[tuple[Array, Array]]:
+    if reference.size <= CHUNK and all(a.dtype == operand and a.flags.c_contiguous for a in (reference, observed)):
+        return iter([(reference.reshape(-1), observed.reshape(-1))] if reference.size else [])
     flags: Any = ["external_loop", "buffered", "zerosize_ok"]
     pairs: Any = np.nditer([reference, observed], flags, op_dtypes=[operand] * 2, order="C", buffersize=CHUNK)
     return (pair for pair in pairs if pair[0].size)
