@@ -18,11 +18,12 @@ import typer
 from cli import diff, matrix, report, run, show, verify
 from cli import list as list_command
 from cli.early import Early
+from cli.main import INTERRUPTED
 from cli.output import emit, say
 from labs.core.errors import CannotComplete, NothingCompared, RequestError
 
 CODES = {RequestError: 2, CannotComplete: 3, NothingCompared: 5}
-USAGE, BUG, INTERRUPTED = 2, 4, 130
+USAGE, BUG = 2, 4
 COMPLETION = "_LAB_COMPLETE"  # the shell sets it when it asks for completions
 
 app = typer.Typer(

@@ -69,7 +69,9 @@ def test_a_run_that_is_killed_leaves_no_process_and_no_bundle_that_looks_complet
         assert gone(mark), err
         assert [verify(b).problems for b in bundles(out)] in ([], [()])
         if sent != signal.SIGKILL:
-            assert process.returncode in (130, 0) or (process.returncode == -sent and not bundles(out)), err
+            # before our handlers stand, and when Python has taken them down on its way out, a signal has its default
+            # action: then there is nothing, or the whole bundle (verified above)
+            assert process.returncode in (130, 0, -sent), err
             assert bundles(out) or not out.exists() or list(out.iterdir()) == []
 
 

@@ -35,6 +35,11 @@ class Seat:
     parent: int  # the worker's process id
 
     @property
+    def log(self) -> str:
+        """The file that this child prints to: with siblings one of its own, so that its last words are its own."""
+        return f"{self.meeting}.{self.rank}.log" if self.ranks > 1 and self.job.log else self.job.log
+
+    @property
     def spot(self) -> str:
         """The file in which this child says where it is."""
         return f"{self.meeting}.{self.rank}.where"
@@ -82,6 +87,7 @@ class Crew:
         self.end = ""
         self.broken = -1
         self._lost = -1  # the task in which a rank died
+        self._culprit: Member | None = None  # whose end ended the crew
         self.peak = 0
         self.patience: float | None = None  # monotonic time at which `tick` has something to do
         self._begun = begun
@@ -101,6 +107,12 @@ class Crew:
     def outcomes(self) -> list[Outcome]:
         """What was answered. Where a rank died, that its siblings lost their connection is an echo of it."""
         return [o for o in self._outcomes if (o.task, o.status) != (self._lost, "raised")]
+
+    @property
+    def logs(self) -> list[str]:
+        """The files that the members printed to, the one whose last words matter last."""
+        own = sorted(self.members, key=lambda member: member is self._culprit)
+        return [member.seat.log for member in own if member.seat.log != member.seat.job.log]
 
     def hear(self, member: Member) -> None:
         """Read what a member wrote, without waiting."""
@@ -195,6 +207,7 @@ class Crew:
             self._blame(member, f"exited with {os.WEXITSTATUS(status)}{early}")
 
     def _blame(self, member: Member, what: str, where: str = "") -> None:
+        self._culprit = self._culprit or member
         who = f"rank {member.seat.rank} " if member.seat.ranks > 1 else ""
         self._abort(f"{who}{what}, {member.stage()}{where}")
 

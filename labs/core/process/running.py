@@ -1,6 +1,8 @@
 """A job between its first and its last crew. Standard library only, Python 3.10 syntax."""
 
+import contextlib
 import os
+import shutil
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +28,8 @@ class Running:
         """Take over what the crew answered."""
         self.outcomes += self.crew.outcomes
         self.peak = max(self.peak, self.crew.peak)
+        for log in self.crew.logs:
+            _append(log, self.job.log)
 
     def result(self) -> JobResult:
         """The job's result, when its last crew is done."""
@@ -40,6 +44,12 @@ def log_size(log: str) -> int:
         return os.stat(log).st_size if log else 0  # noqa: PTH116
     except OSError:
         return 0
+
+
+def _append(part: str, log: str) -> None:
+    """Add what one rank printed to the job's log; a disk that refuses costs the words and not the job."""
+    with contextlib.suppress(OSError), open(part, "rb") as words, open(log, "ab") as target:  # noqa: PTH123
+        shutil.copyfileobj(words, target)
 
 
 def _tail(log: str, start: int) -> str:

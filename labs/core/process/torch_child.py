@@ -45,7 +45,7 @@ def _settle(seat: Seat) -> None:
     lifeline.bind(signal.SIGKILL)
     if seat.parent and lifeline.orphaned(seat.parent):
         os._exit(1)
-    _redirect(seat.job.log)
+    _redirect(seat.log)
     whereabouts.tell(seat.spot)
     faulthandler.enable(file=2)  # a crash leaves the Python lines that led to it in the log
     gc.enable()
