@@ -11,7 +11,7 @@ from labs.core.difference.opened import Record
 from labs.core.difference.values import Distance, Values, bounded
 
 LAST_BITS = 4.0  # ULP of the tensor's largest magnitude
-WITNESS_LIMIT = 1e4  # ULP: about what 1e-12 of the largest gradient is; 4 of them are last bits of a witness
+WITNESS_LIMIT = 1e4  # ULP: about what 1e-12 of a magnitude is; 4 of them are last bits of a witness
 
 
 def check_change(config: str, old: Record, new: Record, obstacle: str, values: Values) -> Change:
@@ -87,7 +87,7 @@ def _side(side: str, old: Record, new: Record, values: Values) -> Distance:
 
 
 def _witness(old: Record, new: Record) -> Distance:
-    """A witness's error moved: in ULP of the largest gradient, which its limit knows."""
+    """A witness's error moved: in ULP of the magnitude that its limit is a share of."""
     errors = [_number(r["max_abs"]) for r in (old, new)]
     limit = float(str(old["tolerance"]["atol"])) if old["tolerance"] else 0.0
     if errors[0] is None or errors[1] is None or not limit > 0:
