@@ -10,14 +10,13 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import pairwise
 from typing import Annotated, Any, NoReturn
 
 import typer
 
 from cli import diff, matrix, report, run, show, verify
 from cli import list as list_command
-from cli.early import Early
+from cli.early import Early, asked
 from cli.main import INTERRUPTED
 from cli.output import emit, say
 from labs.core.errors import CannotComplete, NothingCompared, RequestError
@@ -74,7 +73,7 @@ def perform(words: list[str], early: Early) -> int:
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the edge: everything ends here as an exit code
         code, sentence = _explained(error)
     say(f"lab: {sentence}")
-    if _wants_json(words):
+    if asked(words, "--format") == "json":  # read without Typer, because its own errors count too
         emit(json.dumps(error_report(code, sentence, words), indent=2))
     return code
 
@@ -141,17 +140,6 @@ def _bug(error: BaseException) -> str:
         say(text)
         return f"{what}; no log could be written ({disk.strerror})"
     return f"{what}; the traceback is in {path}"
-
-
-def _wants_json(words: Sequence[str]) -> bool:
-    """Whether `--format json` is asked for, read without Typer because its own errors count too. The last one wins."""
-    own = list(words[: words.index("--")] if "--" in words else words)
-    found = [
-        word.removeprefix("--format=") if "=" in word else after
-        for word, after in pairwise([*own, ""])
-        if word.split("=")[0] == "--format"
-    ]
-    return found[-1:] == ["json"]
 
 
 def error_report(code: int, sentence: str, words: Sequence[str]) -> dict[str, Any]:

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cli.outlets import write
-from cli.output import Look, emit, look
-from labs.core.errors import RequestError
+from cli.outlets import require_files, write
+from cli.output import Format, Look, emit, look
 
 if TYPE_CHECKING:
     from labs.core.reports.summary import Record
 
-Format = Literal["terminal", "json", "markdown"]
 FailOn = Literal["regression", "drift", "any", "never"]
 
 
@@ -39,18 +37,12 @@ def _diff(a: Path, b: Path, fail_on: FailOn, view: Format, output: Path | None, 
     from labs.core.diff import diff as compare  # imports NumPy
     from labs.core.difference.record import record
 
-    require_file(output)
+    require_files(output)
     found = record(compare(a, b), fail_on)
     if output is not None:
         write(output, _shown(found, view, Look(None, colour=False), level).rstrip("\n") + "\n")
     emit(_shown(found, view, look(sys.stdout, os.environ), level))
     return int(found["run"]["exit_code"])
-
-
-def require_file(path: Path | None) -> None:
-    """Refuse what can't be a file before anything is done. Raises RequestError."""
-    if path is not None and path.is_dir():
-        raise RequestError(f"{path}: a folder, expected the file to write")
 
 
 def _shown(found: "Record", view: Format, seen: Look, level: int) -> str:

@@ -21,7 +21,7 @@ class Early:
         self._python: str | None = None
         self._scratch = ""
         if words[:1] == ["run"] and not {"-h", "--help"} & set(words) and "_LAB_COMPLETE" not in os.environ:
-            self._python = asked_python(words)
+            self._python = asked(words, "--python")
             try:
                 self._start()
             except Exception:  # noqa: BLE001 - `framework` starts it again, and then its error is in order
@@ -56,14 +56,14 @@ class Early:
         return framework
 
 
-def asked_python(words: list[str]) -> str | None:
-    """What `--python` says, read without Typer: the last one wins, as there."""
+def asked(words: list[str], option: str) -> str | None:
+    """What an option like `--python` says, read without Typer: the last one wins, as there."""
     own = words[: words.index("--")] if "--" in words else words
     found = None
     for at, word in enumerate(own):
-        if word.startswith("--python="):
-            found = word[len("--python=") :]
-        elif word == "--python" and at + 1 < len(own):
+        if word.startswith(f"{option}="):
+            found = word[len(option) + 1 :]
+        elif word == option and at + 1 < len(own):
             found = own[at + 1]
     return found
 

@@ -7,16 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
-from cli.diff import FailOn, require_file
+from cli.diff import FailOn
 from cli.list import complete_config
-from cli.outlets import write
-from cli.output import Look, Progress, emit, look
-
-Format = Literal["terminal", "json", "markdown"]
+from cli.outlets import require_files, write
+from cli.output import Format, Look, Progress, emit, look
 
 
 @dataclass(frozen=True)
@@ -93,8 +91,7 @@ def _matrix(request: Mapping[str, Any], asked: tuple[Sequence[str], Sequence[str
     from labs.core.matrix.variants import variants
     from labs.core.run import Request
 
-    for path in (view.output, view.html):
-        require_file(path)
+    require_files(view.output, view.html)
     progress = Progress(sys.stderr, quiet=view.level < 0)
     try:
         with redirect_stdout(sys.stderr):  # a user's lab may print; stdout carries the result alone

@@ -21,9 +21,14 @@ class Outlets:
 
     def __post_init__(self) -> None:
         """Refuse what can't be a file before anything is run."""
-        for path in (self.junit, self.html):
-            if path is not None and path.is_dir():
-                raise RequestError(f"{path}: a folder, expected the file to write")
+        require_files(self.junit, self.html)
+
+
+def require_files(*paths: Path | None) -> None:
+    """Refuse what can't be a file before anything is done. Raises RequestError."""
+    for path in paths:
+        if path is not None and path.is_dir():
+            raise RequestError(f"{path}: a folder, expected the file to write")
 
 
 def publish(report: Record, bundle: Path | None, outlets: Outlets) -> None:

@@ -5,9 +5,11 @@ import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TextIO
+from typing import Literal, TextIO
 
 DEFAULT_COLUMNS = 80
+
+Format = Literal["terminal", "json", "markdown"]  # what stdout can carry
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,12 @@ def terminal(report: Record, bundle: str, look: Look, level: int = 0) -> str:
 
         blocks.append(wrapped(f"A is the baseline {report['baseline']['a']['id']}, B is this run", look))
         blocks += against(report["baseline"], look, level)
-    lines = [line for block in blocks if block for line in [*block, ""]]
-    return "\n".join([*lines, *_verdicts(report, bundle, look)])
+    return stacked([*blocks, _verdicts(report, bundle, look)])
+
+
+def stacked(blocks: Sequence[Sequence[str]]) -> str:
+    """Blocks of lines with an empty line between those that have any."""
+    return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
 def _verdicts(report: Record, bundle: str, look: Look) -> list[str]:
@@ -97,11 +101,16 @@ def _failures(lab: Record, look: Look, level: int) -> list[str]:
 def _capped(entries: Sequence[Sequence[str]], most: int, level: int) -> list[str]:
     shown = entries if level > 0 else entries[:most]
     rest = len(entries) - len(shown)
-    return [*(line for entry in shown for line in entry), *([f"… and {rest} more (-v shows all)"] if rest else [])]
+    return [*(line for entry in shown for line in entry), *more(rest)]
+
+
+def more(rest: int) -> list[str]:
+    """The line below a list that is cut; no line where nothing is left."""
+    return [f"… and {rest} more (-v shows all)"] if rest else []
 
 
 def _one_line(check: Record) -> str:
-    return f"{check['name']} ({_kind(check)}): {summary.decades(check)}"
+    return f"{check['name']} ({summary.kind(check)}): {summary.decades(check)}"
 
 
 def _bullet(sentence: str, look: Look) -> list[str]:
@@ -114,19 +123,15 @@ def failure(check: Record, look: Look) -> list[str]:
     """One failed check: both values, where, the limit, which side is wrong, the diagnosis, the message."""
     name = painted(check["name"], "red", look)
     if not check.get("worst"):  # nothing was compared element by element: the message says all
-        return [f"{name} ({_kind(check)}): {check['message']}"]
-    head = f"{name} ({_kind(check)}): {summary.decades(check)}"
+        return [f"{name} ({summary.kind(check)}): {check['message']}"]
+    head = f"{name} ({summary.kind(check)}): {summary.decades(check)}"
     labels = ("derivative", "formula") if check["kind"] == "witness" else ("observed", "reference")
     rows = [(labels[0], _side(check, "observed")), (labels[1], _side(check, "reference"))]
     rows += [("at", _place(check)), ("limit", _limit(check)), ("wrong side", summary.wrong_side(check))]
     rows += [("arbiter", summary.distances(check))]
-    told = " out of tolerance, worst" in check["message"]  # the rows above say the same
-    rows += [("diagnosis", check.get("diagnosis") or ""), ("message", "" if told else check["message"])]
+    message = "" if summary.tells_worst(check) else check["message"]  # the rows above say the same
+    rows += [("diagnosis", check.get("diagnosis") or ""), ("message", message)]
     return [head, *(line for label, text in rows if text for line in _row(label, text, look))]
-
-
-def _kind(check: Record) -> str:
-    return f"{check['kind']} {check['other']}" if check.get("other") else str(check["kind"])
 
 
 def _side(check: Record, side: str) -> str:

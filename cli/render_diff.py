@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from cli.output import Look
-from cli.render import INDENT, joined, painted, table, wrapped
+from cli.render import INDENT, joined, more, painted, stacked, table, wrapped
 from labs.core.reports import diff_summary as words
 from labs.core.reports.summary import Record
 
@@ -23,8 +23,7 @@ def terminal(diff: Record, look: Look, level: int = 0) -> str:
         configs = [line for c in plain["configs"] for line in joined(words.config_line(c), look)]
         blocks = [_sides(plain, look), *against(plain, look, level), _facts(plain, look), configs]
     style = "green" if plain["run"]["status"] == "passed" else "red"
-    lines = [line for block in blocks if block for line in [*block, ""]]
-    return "\n".join([*lines, *joined(words.verdict(plain), look, style)])
+    return stacked([*blocks, joined(words.verdict(plain), look, style)])
 
 
 def against(diff: Record, look: Look, level: int) -> list[list[str]]:
@@ -78,8 +77,7 @@ def _classes(diff: Record, look: Look, level: int) -> Iterator[list[str]]:
         shown = groups if level > 0 else groups[:IN_FULL]
         lines = [painted(f"{name} ({diff['counts'][name]})", STYLES.get(name, "yellow"), look)]
         lines += [line for group in shown for line in _indented(_entry(group, narrower(look)))]
-        rest = len(groups) - len(shown)
-        yield [*lines, *([f"{INDENT}… and {rest} more (-v shows all)"] if rest else [])]
+        yield [*lines, *_indented(more(len(groups) - len(shown)))]
 
 
 def _entry(group: Sequence[Record], look: Look) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cli.output import Look
-from cli.render import INDENT, clipped, joined, painted, wrapped
+from cli.render import INDENT, clipped, joined, more, painted, stacked, wrapped
 from cli.render_diff import narrower, printable
 from labs.core.reports import matrix_summary as words
 from labs.core.reports.diff_summary import setting_value
@@ -21,8 +21,7 @@ def terminal(matrix: Record, look: Look, level: int = 0) -> str:
     if level >= 0:
         blocks = [_variants(plain, look), _items(plain, look, level), _facts(plain, look)]
     style = "green" if plain["run"]["exit_code"] == 0 else "red"
-    lines = [line for block in blocks if block for line in [*block, ""]]
-    return "\n".join([*lines, *joined(words.verdict(plain), look, style)])
+    return stacked([*blocks, joined(words.verdict(plain), look, style)])
 
 
 def _variants(matrix: Record, look: Look) -> list[str]:
@@ -87,8 +86,7 @@ def _config(config: Record, shown: Sequence[Record], moving: int, columns: Colum
             cells = [item["cells"][n] for n in side_by_side]
             line = _line(item["name"], [words.cell(c) for c in cells], columns)
             lines.append(painted(line, "red", look) if any(c["failed"] for c in cells) else line)
-    rest = moving - len(shown)
-    return [*lines, *([f"{INDENT}… and {rest} more (-v shows all)"] if rest else [])]
+    return [*lines, *(INDENT + line for line in more(moving - len(shown)))]
 
 
 def _line(name: str, cells: Sequence[str], columns: Columns) -> str:

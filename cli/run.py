@@ -7,20 +7,18 @@ from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cli.list import complete_config
 from cli.outlets import Outlets, publish, publish_error
-from cli.output import Progress, emit, look
+from cli.output import Format, Progress, emit, look
 from labs.core.errors import CannotComplete, NothingCompared, RequestError
 
 if TYPE_CHECKING:
     from labs.core.launch import Framework
     from labs.core.run import Finished
-
-Format = Literal["terminal", "json", "markdown"]
 
 
 @dataclass(frozen=True)
@@ -96,8 +94,8 @@ def _run(request: dict[str, Any], framework: "Callable[[], Framework]", view: Vi
     try:
         with redirect_stdout(sys.stderr):  # a user's lab may print; stdout carries the result alone
             finished = _finished(request, framework(), progress)
-    except (RequestError, CannotComplete, NothingCompared) as error:
-        publish_error(str(error), request["command"], outlets)
+    except (Exception, KeyboardInterrupt) as error:
+        publish_error(_sentence(error), request["command"], outlets)
         raise
     finally:
         progress.clear()
@@ -107,6 +105,13 @@ def _run(request: dict[str, Any], framework: "Callable[[], Framework]", view: Vi
         raise CannotComplete(f"{error}; the run itself is complete: {finished.bundle}") from error
     emit(_shown(finished, view))
     return int(finished.report["run"]["exit_code"])
+
+
+def _sentence(error: BaseException) -> str:
+    """What the files say of a run that ended without a verdict; a bug's traceback is in the log that stderr names."""
+    if isinstance(error, RequestError | CannotComplete | NothingCompared):
+        return str(error)
+    return "interrupted" if isinstance(error, KeyboardInterrupt) else f"a bug in framework-lab: {error!r}"
 
 
 def _finished(request: dict[str, Any], framework: "Framework", progress: Progress) -> "Finished":

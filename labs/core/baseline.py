@@ -10,11 +10,12 @@ from typing import Any
 
 from labs.core.config import Settings, to_yaml
 from labs.core.diff import config_obstacle, difference
-from labs.core.difference.opened import Opened, Record, open_bundle, open_draft
+from labs.core.difference.opened import Opened, open_bundle, open_draft
 from labs.core.difference.record import record
 from labs.core.errors import RequestError
 from labs.core.loading.strict_yaml import parse
 from labs.core.reports.diff_summary import QUIET
+from labs.core.reports.summary import Record
 from labs.core.verify import damage
 
 FAIL_ON = "regression"  # what is no longer checked counts as well

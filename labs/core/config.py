@@ -25,8 +25,6 @@ from labs.core.setting import setting
 
 T = TypeVar("T")
 
-_LINE_LENGTH = 120
-
 
 @dataclass(frozen=True)
 class Settings:

@@ -12,6 +12,7 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
+from labs.core import items
 from labs.core.compare import DECADES
 from labs.core.config import changed, default
 from labs.core.inputs import Draw
@@ -192,8 +193,8 @@ def _decades(check: Check) -> float:
 
 
 def label(check: Check) -> str:
-    """A check's name where items can have several: `init/output` by default, `init/output:identical` beside it."""
-    return check.name if check.kind in ("close", "exact", "zero") else f"{check.name}:{check.kind}"
+    """A check's name where items can have several."""
+    return items.label(check.name, check.kind)
 
 
 def _key(check: Check) -> tuple[str, str]:

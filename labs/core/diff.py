@@ -17,12 +17,10 @@ from labs.core.difference.complaints import (
     verdict_change,
 )
 from labs.core.difference.environments import RUN_KEYS, cause, implementations, run_settings, settings
-from labs.core.difference.opened import Opened, Record, open_bundle
+from labs.core.difference.opened import Opened, open_bundle
 from labs.core.difference.values import Values
-from labs.core.patterns import matches
-from labs.core.reports.summary import torch_version
-
-SHOWN = 4  # names in a sentence
+from labs.core.patterns import picks
+from labs.core.reports.summary import Record, some, torch_version
 
 
 def diff(a: Path, b: Path) -> Difference:
@@ -64,7 +62,7 @@ def obstacle(name: str, a: Opened, b: Opened) -> str:
     if not all(inputs):  # `save` left them out; the same config draws the same ones
         return ""
     other = [key for key in inputs[0] | inputs[1] if inputs[0].get(key) != inputs[1].get(key)]
-    return f"the inputs differ: {_some(other)}" if other else ""
+    return f"the inputs differ: {some(other)}" if other else ""
 
 
 def config_obstacle(a: Record, b: Record) -> str:
@@ -72,7 +70,7 @@ def config_obstacle(a: Record, b: Record) -> str:
     sides = [_flat_config(config) for config in (a, b)]
     keys = [key for key in sides[0] | sides[1] if sides[0].get(key, "absent") != sides[1].get(key, "absent")]
     told = [f"{key} ({sides[0].get(key, 'absent')} and {sides[1].get(key, 'absent')})" for key in keys]
-    return f"the configs differ in {_some(told)}" if told else ""
+    return f"the configs differ in {some(told)}" if told else ""
 
 
 def _flat_config(values: Record, prefix: str = "") -> dict[str, object]:
@@ -84,11 +82,6 @@ def _flat_config(values: Record, prefix: str = "") -> dict[str, object]:
         elif prefix or (key not in RUN_KEYS and key != "lab"):
             found[f"{prefix}{key}"] = value
     return found
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
 
 
 def _changes(name: str, a: Opened, b: Opened, reason: str) -> list[Change]:
@@ -123,8 +116,7 @@ def _check_changes(name: str, a: Opened, b: Opened, reason: str) -> Iterator[Cha
 def _lost(config: str, check: Record, narrowed: list[str]) -> Change:
     """A check that B does not have: removed, unless B was asked for other items only."""
     only = tuple(n.removeprefix("--only ") for n in narrowed if n.startswith("--only "))
-    asked = not only or matches(check["name"], only) or matches(f"{check['name']}:{check['kind']}", only)
-    if asked:
+    if not only or picks(check["name"], check["kind"], only):
         return _alone(config, check, "removed", "")
     return _alone(config, check, "not-comparable", f"B was narrowed by {' '.join(narrowed)}")
 

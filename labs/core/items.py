@@ -47,6 +47,11 @@ def default_rule(name: str, array: Array) -> Rule:
     return Rule("close" if is_float(array) else "exact", name)
 
 
+def label(item: str, kind: str) -> str:
+    """A check's name where an item can have several: `init/output` by default, `init/output:identical` beside it."""
+    return item if kind in REPLACING else f"{item}:{kind}"
+
+
 def promised(plan: Sequence[Rule]) -> tuple[str, ...]:
     """List the names that the observed side owes, each once, in the order of the plan."""
     names: dict[str, None] = {}

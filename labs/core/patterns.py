@@ -11,6 +11,11 @@ def matches(name: str, patterns: Iterable[str]) -> bool:
     return _compiled(tuple(patterns)).match(name) is not None
 
 
+def picks(item: str, kind: str, patterns: Iterable[str]) -> bool:
+    """True when any of the patterns names this check: by its item, or as `item:kind`."""
+    return matches(item, patterns) or matches(f"{item}:{kind}", patterns)
+
+
 @cache
 def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str]:
     """One expression for all of them: a run asks tens of thousands of times."""

@@ -12,6 +12,7 @@ from labs.core.items import Tolerance, promised
 from labs.core.judge import Check
 from labs.core.lab import Array
 from labs.core.patterns import matches
+from labs.core.reports.summary import some
 from labs.core.schedule import Ran
 from labs.core.trial import Expected, Judged, Trial
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from labs.core.run import Request
 
 SCHEMA = "framework-lab/report/1"
-SHOWN = 4  # names in a sentence
 EXIT = {"passed": 0, "failed": 1, "error": 3}
 
 
@@ -110,10 +110,8 @@ def _stage_failures(ran: Sequence[Ran]) -> list[str]:
 def _moved(trial: Trial, expected: Expected) -> list[str]:
     if not expected.moved:
         return []
-    names = sorted(expected.moved)
-    shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
-    again = f"python -m labs.core.pinned {trial.settings.lab.name}"
-    return [f"the reference no longer has its pinned values at {shown}; when that is meant, pin them again: {again}"]
+    moved, again = some(sorted(expected.moved)), f"python -m labs.core.pinned {trial.settings.lab.name}"
+    return [f"the reference no longer has its pinned values at {moved}; when that is meant, pin them again: {again}"]
 
 
 def _absent_facts(trial: Trial, judged: Judged) -> list[str]:

@@ -18,7 +18,7 @@ from labs.core.lab import Array, Arrays, Lab, Rule
 from labs.core.launch import Framework
 from labs.core.loading.nearest import nearest
 from labs.core.observed import Observed
-from labs.core.patterns import matches
+from labs.core.patterns import matches, picks
 from labs.core.schedule import Case, Order, Ran, finish, items_of, needed, orders, start
 from labs.core.storage.folder import save_array
 from labs.core.wiring import Wiring, wiring
@@ -160,11 +160,11 @@ def _known(lab: Lab, bench: Bench) -> tuple[Bench, tuple[Rule, ...], Arrays]:
 
 def selected(item: str, kind: str, only: tuple[str, ...]) -> bool:
     """True when `--only` (nothing: everything) asks for this check."""
-    return not only or matches(item, only) or matches(f"{item}:{kind}", only)
+    return not only or picks(item, kind, only)
 
 
 def conclude(trial: Trial, expected: Expected, framework: Framework, deadline: float) -> Judged:
-    """Judge what torch answers, in the order in which it was asked: the run itself, then the controls."""
+    """Judge what torch answers: the run itself first, then the controls, the shorter lane before the longer one."""
     seconds: dict[str, float] = {}
     facts, tolerances = trial.settings.lab.facts, trial.settings.tolerances
     with timed(seconds, "framework"):

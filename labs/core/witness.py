@@ -19,6 +19,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from labs.core.compare import DECADES
 from labs.core.inputs import Draw
 from labs.core.judge import Check
 from labs.core.lab import Array, Arrays, Witness
@@ -40,14 +41,11 @@ class Slope:
     values: Any
     derivative: float
 
-    def expected(self, gradient: Array) -> float:
-        """What a gradient says that this derivative is."""
-        return float(np.sum(gradient * self.values)) if self.index is None else float(gradient[self.index])
-
-    def scale(self, gradient: Array) -> float:
-        """The sum of the magnitudes that `expected` adds up; for one element the gradient's largest."""
-        parts = gradient * self.values if self.index is None else None
-        return float(np.sum(np.abs(parts)) if parts is not None else np.max(np.abs(gradient)))
+    def against(self, gradient: Array) -> tuple[float, float]:
+        """What a gradient says that this derivative is, and the scale of that: for one element the largest of all."""
+        if self.index is None:
+            return _sums(gradient, self.values)
+        return float(gradient[self.index]), float(np.max(np.abs(gradient)))
 
 
 @dataclass(frozen=True)
@@ -61,12 +59,18 @@ class Slopes:
 
 @dataclass(frozen=True)
 class Reading:
-    """One complex step against a gradient; `ratio` is the error over its limit."""
+    """One complex step against a gradient."""
 
     slope: Slope
     expected: float
     error: float
-    ratio: float
+    limit: float
+
+    @property
+    def ratio(self) -> float:
+        """The error over its limit, infinite for what is not finite."""
+        ratio = self.error / self.limit
+        return ratio if math.isfinite(ratio) else math.inf
 
 
 def witness_checks(
@@ -155,16 +159,17 @@ def _slopes(witness: Witness, config: Any, inputs: Arrays, draw: Draw) -> Slopes
 
 
 def _check(witness: Witness, gradient: Array, slopes: Slopes) -> Check:
-    readings = [_reading(slope, slope.expected(gradient), slope.scale(gradient)) for slope in slopes.steps]
-    along = slopes.difference
-    difference = abs(along.derivative - along.expected(gradient))
-    limit = DIFFERENCE_LIMIT[0] * along.scale(gradient) + DIFFERENCE_LIMIT[1]
+    readings = [_reading(slope, *slope.against(gradient)) for slope in slopes.steps]
+    expected, scale = slopes.difference.against(gradient)
+    difference = abs(slopes.difference.derivative - expected)
+    limit = DIFFERENCE_LIMIT[0] * scale + DIFFERENCE_LIMIT[1]
     reason = f"complex step, {slopes.how}; central differences within {difference:.1e} ({limit:.1e} expected)"
     return _checked(witness, gradient, readings, reason)
 
 
 def _checked(witness: Witness, gradient: Array, readings: list[Reading], reason: str) -> Check:
-    worst = max(readings, key=lambda r: r.ratio, default=Reading(Slope((), 0.0, 0.0), 0.0, 0.0, math.inf))
+    none = Reading(Slope((), 0.0, 0.0), 0.0, math.inf, COMPLEX_LIMIT)
+    worst = max(readings, key=lambda r: r.ratio, default=none)
     passed = worst.ratio <= 1.0
     return Check(
         name=witness.item,
@@ -181,21 +186,20 @@ def _checked(witness: Witness, gradient: Array, readings: list[Reading], reason:
             "reference": worst.expected,
             "observed": worst.slope.derivative,
         },
-        tolerance={
-            "atol": COMPLEX_LIMIT * max(1.0, float(np.max(np.abs(gradient), initial=0.0))),
-            "rtol": 0.0,
-            "reason": reason,
-        },
+        tolerance={"atol": worst.limit, "rtol": 0.0, "reason": reason},
         out_of_tolerance=sum(not r.ratio <= 1.0 for r in readings),
-        headroom=min(16.0, max(-16.0, -math.log10(max(worst.ratio, 1e-300)))) if worst.ratio < math.inf else -math.inf,
+        headroom=_headroom(worst.ratio),
         message="" if passed else _sentence(witness, readings, worst),
     )
 
 
 def _reading(slope: Slope, expected: float, scale: float) -> Reading:
-    error = abs(slope.derivative - expected)
-    ratio = error / (COMPLEX_LIMIT * max(1.0, scale))
-    return Reading(slope, expected, error, ratio if math.isfinite(ratio) else math.inf)
+    return Reading(slope, expected, abs(slope.derivative - expected), COMPLEX_LIMIT * max(1.0, scale))
+
+
+def _headroom(ratio: float) -> float:
+    """Decades between an error and its limit, cut as those of other checks; -inf where nothing could be measured."""
+    return -math.inf if math.isinf(ratio) else min(DECADES, max(-DECADES, -math.log10(max(ratio, 1e-300))))
 
 
 def _sentence(witness: Witness, readings: list[Reading], worst: Reading) -> str:

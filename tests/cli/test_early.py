@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cli.early import Early, asked_python
+from cli.early import Early, asked
 from labs.core.errors import CannotComplete
 
 
@@ -41,7 +41,7 @@ def started(monkeypatch, tmp_path):
     ],
 )
 def test_the_last_python_that_is_asked_for_counts(words, python):
-    assert asked_python(words.split()) == python
+    assert asked(words.split(), "--python") == python
 
 
 def test_the_process_that_was_started_early_is_the_one_that_runs(started):

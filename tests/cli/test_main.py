@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli import app as app_module
+from cli.early import asked
 from cli.main import main
 from labs.core.errors import CannotComplete, NothingCompared, RequestError
 
@@ -96,16 +96,16 @@ def test_with_format_json_wrong_usage_is_one_document(words, capsys):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["--format", "json"], True),
-        (["--format=json"], True),
-        (["--format", "json", "--format", "terminal"], False),
-        (["--", "--format", "json"], False),
-        (["--format"], False),
-        (["json"], False),
+        (["--format", "json"], "json"),
+        (["--format=json"], "json"),
+        (["--format", "json", "--format", "terminal"], "terminal"),
+        (["--", "--format", "json"], None),
+        (["--format"], None),
+        (["json"], None),
     ],
 )
 def test_the_format_is_read_where_typer_would_read_it(words, expected):
-    assert app_module._wants_json(words) is expected
+    assert asked(words, "--format") == expected
 
 
 def test_the_version_is_printed(capsys):

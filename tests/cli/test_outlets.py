@@ -59,6 +59,21 @@ def test_a_run_without_a_verdict_leaves_no_older_verdict_behind(tmp_path):
     assert "no torch" in outlets.html.read_text()
 
 
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (CannotComplete("no torch"), 3, "no torch"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (ZeroDivisionError("x"), 4, "a bug in framework-lab: ZeroDivisionError"),
+    ],
+)
+def test_however_a_run_ends_its_files_say_so(tmp_path, monkeypatch, error, code, said):
+    monkeypatch.setattr("cli.run._finished", lambda *_: (_ for _ in ()).throw(error))
+    assert main(["run", "--junit", str(tmp_path / "junit.xml"), "--html", str(tmp_path / "report.html")]) == code
+    assert said in (tmp_path / "junit.xml").read_text()
+    assert said in (tmp_path / "report.html").read_text()
+
+
 def test_an_error_is_the_news_even_when_it_can_not_be_written(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     publish_error("no torch", ["lab", "run"], Outlets(tmp_path / "file/junit.xml"))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from labs.core.errors import RequestError
-from labs.core.items import Tolerance, plan, promised, tolerance_for
+from labs.core.items import Tolerance, label, plan, promised, tolerance_for
 from labs.core.lab import Rule, identical, within, zero
 
 REFERENCE = {"loss": np.array(0.5), "labels": np.arange(3), "mask": np.array([True]), "limit": np.ones(2)}
@@ -76,3 +76,11 @@ def test_the_first_pattern_that_matches_gives_the_tolerance(item, atol):
 
 def test_the_default_tolerance_is_the_one_that_the_design_states():
     assert tolerance_for("x", ()) == Tolerance(1e-9, 1e-8, "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [("close", "a/b"), ("exact", "a/b"), ("zero", "a/b"), ("identical", "a/b:identical"), ("witness", "a/b:witness")],
+)
+def test_a_check_beside_the_items_own_is_named_with_its_kind(kind, expected):
+    assert label("a/b", kind) == expected

@@ -1,6 +1,6 @@
 import pytest
 
-from labs.core.patterns import matches, overlap
+from labs.core.patterns import matches, overlap, picks
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,9 @@ def test_a_name_matches_whole_or_not_at_all():
     assert matches("trained/grad/lora_a", ["trained/*"])
     assert not matches("trained/grad/lora_a", ["trained"])
     assert not matches("trained/grad/lora_a", [])
+
+
+def test_a_check_is_picked_by_its_item_or_with_its_kind():
+    assert picks("init/output", "identical", ["init/*"])
+    assert picks("init/output", "identical", ["init/output:identical"])
+    assert not picks("init/output", "close", ["*:identical"])

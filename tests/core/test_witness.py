@@ -102,6 +102,13 @@ def test_one_wrong_element_is_found_in_the_gradient_that_has_it(together, wrong,
     assert [c.name for c in together(**{wrong: gradient}) if c.status == "failed"] == [wrong]
 
 
+def test_the_stated_limit_is_the_one_that_was_applied(together):
+    x = np.linspace(0.5, 1.5, 3 * 3000).reshape(3000, 3)
+    for found in (check(3 * W * X**2 + 1e-14), check(3 * W * x**2 + 1e-14, x=x), together()[0]):
+        assert found.max_abs > 0
+        assert found.headroom == pytest.approx(np.log10(found.tolerance["atol"] / found.max_abs))
+
+
 def difference(found):
     return float(found.tolerance["reason"].split("within ")[1].split(" ")[0])
 

@@ -7,11 +7,11 @@ What stays within a bound may be rounding noise, of which ULP say nothing: how f
 from typing import Any
 
 from labs.core.difference.classes import Change
-from labs.core.difference.opened import Record
-from labs.core.difference.values import Distance, Values, bounded
+from labs.core.difference.values import Distance, Values, bounded, number
+from labs.core.reports.summary import Record
 
 LAST_BITS = 4.0  # ULP of the tensor's largest magnitude
-WITNESS_LIMIT = 1e4  # ULP: about what 1e-12 of the largest gradient is; 4 of them are last bits of a witness
+WITNESS_LIMIT = 1e4  # ULP: about what 1e-12 of a magnitude is; 4 of them are last bits of a witness
 
 
 def check_change(config: str, old: Record, new: Record, obstacle: str, values: Values) -> Change:
@@ -21,7 +21,7 @@ def check_change(config: str, old: Record, new: Record, obstacle: str, values: V
         "name": old["name"],
         "kind": old["kind"],
         "status": (old["status"], new["status"]),
-        "headroom": (_number(old["headroom"]), _number(new["headroom"])),
+        "headroom": (number(old["headroom"]), number(new["headroom"])),
     }
     if obstacle:
         return Change(**made, change="not-comparable", why=obstacle)
@@ -87,8 +87,8 @@ def _side(side: str, old: Record, new: Record, values: Values) -> Distance:
 
 
 def _witness(old: Record, new: Record) -> Distance:
-    """A witness's error moved: in ULP of the largest gradient, which its limit knows."""
-    errors = [_number(r["max_abs"]) for r in (old, new)]
+    """A witness's error moved: in ULP of the magnitude that its limit is a share of."""
+    errors = [number(r["max_abs"]) for r in (old, new)]
     limit = float(str(old["tolerance"]["atol"])) if old["tolerance"] else 0.0
     if errors[0] is None or errors[1] is None or not limit > 0:
         return Distance(None, why="the error of this witness moved")
@@ -102,8 +102,3 @@ def _limit_changed(old: Record, new: Record) -> str:
         return ""
     stated = [f"{t.get('atol')} + {t.get('rtol')} |reference|" for t in limits]
     return f"its limit was {stated[0]} and is {stated[1]}"
-
-
-def _number(value: Any) -> float | None:
-    """A JSON number as float; the strings of non-finite numbers too."""
-    return None if value is None else float(str(value))

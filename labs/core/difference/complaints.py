@@ -6,7 +6,7 @@ A fault that is no longer caught, or no longer tried, is a regression of the che
 from collections.abc import Iterator
 
 from labs.core.difference.classes import Change, Fact
-from labs.core.difference.opened import Record
+from labs.core.reports.summary import Record
 
 
 def control_changes(config: str, old: Record, new: Record) -> Iterator[Change]:

@@ -6,9 +6,9 @@ blamed. None of them makes a check fail by a million ULP: then the code is to be
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from labs.core.difference.classes import Change, Setting
+from labs.core.reports.summary import Record, flat
 
 LARGE = 1e6  # ULP: more than an instruction set, threads or a library move a sum
 GROUPS = {  # the likeliest cause first; a key belongs to the first group that one of its parts names
@@ -28,16 +28,14 @@ _SAID_ELSEWHERE = "CPU capability usage"  # is cpu_capability
 _TELLING = ("cpu_capability", "version", "model")  # of several differences of a group these say most
 RUN_KEYS = ("threads", "save", "tolerances")  # of a config: they change no input and no formula
 
-Record = Mapping[str, Any]
-
 
 def settings(old: Record, new: Record) -> tuple[Setting, ...]:
     """What differs between two environments, likeliest cause first; the command line is no environment.
 
     What differs in the same way for `referee` and `framework` is named once, without either word.
     """
-    flat = [dict(_flat(side)) for side in (old, new)]
-    found = [s for key in flat[0] | flat[1] for s in _differing(key, flat[0].get(key), flat[1].get(key))]
+    before, after = (dict(flat(side)) for side in (old, new))
+    found = [s for key in before | after for s in _differing(key, before.get(key), after.get(key))]
     twice = {s for s in found for t in found if s.what == f"referee.{_bare(t)}" and (s.a, s.b) == (t.a, t.b) and s != t}
     both = {_bare(s) for s in twice}
     merged = (replace(s, what=_bare(s)) if _bare(s) in both else s for s in found if s not in twice)
@@ -148,15 +146,6 @@ def _build(text: str) -> dict[str, str]:
 def _group(key: str) -> str:
     parts = key.split(".")
     return next((group for group, names in GROUPS.items() if any(part in names for part in parts)), "")
-
-
-def _flat(record: Record, prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Nested facts as `framework.torch.version`, value."""
-    for key, value in record.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
 
 
 def _text(value: object) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from labs.core.bundle import REPORT, DamagedBundle, Folder, is_bundle, read_manifest, read_report
 from labs.core.errors import RequestError
 from labs.core.loading.strict_yaml import read as read_yaml
+from labs.core.reports.summary import Record
 from labs.core.storage.manifest import Entry, files, measure
 from labs.core.storage.report_schema import Some, Spec, require
 from labs.core.storage.stored import plain_file, shown
@@ -22,8 +23,6 @@ DEEP = 8  # levels of an environment
 _NUMBERS = ("max_abs", "max_ulp", "headroom")
 _FACT: Spec = {"name": str, "what": str}
 _SWAP: Spec = {"part": str, "source": str, "sha256": str}
-
-Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True)

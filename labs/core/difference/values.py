@@ -6,13 +6,13 @@ same bits bound how far apart they can be.
 """
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from labs.core.bundle import DamagedBundle
 from labs.core.compare import compare
-from labs.core.difference.opened import Opened, Record
+from labs.core.difference.opened import Opened
 from labs.core.judge import digest
 from labs.core.lab import Array
+from labs.core.reports.summary import Record
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,12 @@ def _measured(a: Array, b: Array) -> Distance:
 def bounded(old: Record, new: Record) -> Distance:
     """What the recorded distances to one reference say of values that were not kept."""
     if old["reference_sha256"] and old["reference_sha256"] == new["reference_sha256"]:
-        ulps = [_number(record["max_ulp"]) for record in (old, new)]
+        ulps = [number(record["max_ulp"]) for record in (old, new)]
         if ulps[0] is not None and ulps[1] is not None:
             return Distance(ulps[0] + ulps[1], at_most=True, why="the values were not kept")
     return Distance(None, why="the values were not kept, so it is not known how far they moved")
 
 
-def _number(value: Any) -> float | None:
+def number(value: object) -> float | None:
+    """A JSON number as float, the strings of those that are not finite too; None for what is absent."""
     return None if value is None else float(str(value))

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from labs.core.difference.opened import Record
 from labs.core.errors import CannotComplete
 from labs.core.launch import Framework
 from labs.core.matrix.variants import Variant
+from labs.core.reports.summary import Record
 from labs.core.run import Request, run
 
 

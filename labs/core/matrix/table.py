@@ -8,10 +8,10 @@ from typing import Any
 
 from labs.core.diff import difference
 from labs.core.difference.classes import CLASSES
-from labs.core.difference.opened import Record, open_bundle
+from labs.core.difference.opened import open_bundle
 from labs.core.difference.record import record
 from labs.core.matrix.running import Row
-from labs.core.reports.summary import number, tightest, torch_version
+from labs.core.reports.summary import Record, number, tightest, torch_version
 
 SCHEMA = "framework-lab/matrix/1"
 BOUNDED = ("witness", "within")  # near their limits when all is well: their headroom stands in for no item's

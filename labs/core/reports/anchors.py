@@ -3,6 +3,7 @@
 import hashlib
 import re
 
+from labs.core import items
 from labs.core.reports.summary import Record
 
 PAGE = "report.html"
@@ -11,9 +12,8 @@ _ODD = re.compile(r"[^A-Za-z0-9_./:-]")
 
 
 def label(check: Record) -> str:
-    """A check's name where an item can have several: `init/output` by default, `init/output:identical` beside it."""
-    name, kind = str(check["name"]), str(check["kind"])
-    return name if kind in ("close", "exact", "zero") else f"{name}:{kind}"
+    """A check's name where an item can have several."""
+    return items.label(str(check["name"]), str(check["kind"]))
 
 
 def anchor(lab: Record, name: str) -> str:

@@ -44,7 +44,7 @@ def distance(change: Record) -> str:
 
 def headroom(change: Record) -> str:
     """`7.4 → 7.1 (-0.3)` in decades, "" where neither side has one; unchanged ones once."""
-    sides = [_decades(value) for value in change["headroom"]]
+    sides = [decades(value) for value in change["headroom"]]
     if sides == ["-", "-"]:
         return ""
     if sides[0] == sides[1]:
@@ -54,7 +54,8 @@ def headroom(change: Record) -> str:
     return f"{sides[0]} → {sides[1]}{moved}"
 
 
-def _decades(value: object) -> str:
+def decades(value: object) -> str:
+    """A headroom to a tenth, "-" where nothing measures it."""
     found = number(value)
     return "-" if math.isnan(found) else f"{found:.1f}"
 

@@ -4,7 +4,7 @@ Pure: the report's dict to text. Everything that comes from a config, a lab or a
 a table cell, open a tag, mention a user or become a link.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from labs.core.reports import summary
@@ -62,13 +62,9 @@ def _failures(lab: Record) -> Iterator[str]:
 
 
 def _failure(check: Record) -> str:
-    parts = [f"{check['name']} ({_kind(check)}), {summary.decades(check)}: {check['message']}"]
+    parts = [f"{check['name']} ({summary.kind(check)}), {summary.decades(check)}: {check['message']}"]
     parts += [summary.wrong_side(check), summary.distances(check), check.get("diagnosis") or ""]
     return "\n".join(" ".join(p.split()) for p in parts if p)
-
-
-def _kind(check: Record) -> str:
-    return f"{check['kind']} {check['other']}" if check.get("other") else str(check["kind"])
 
 
 def _checks(lab: Record) -> Iterator[str]:
@@ -83,7 +79,7 @@ def _row(check: Record) -> list[str]:
     status = "passed" if check["status"] == "passed" else "**failed**"
     numbers = [_short(check.get(key)) for key in ("headroom", "max_abs", "max_ulp")]
     values = [_value(worst, key) for key in ("observed", "reference", "index")]
-    return [code(check["name"]), escaped(_kind(check)), status, *numbers, *values]
+    return [code(check["name"]), escaped(summary.kind(check)), status, *numbers, *values]
 
 
 def _value(worst: Record, key: str) -> str:
@@ -127,14 +123,5 @@ def _loosened(lab: Record) -> Iterator[str]:
 
 
 def _environment(report: Record) -> Iterator[str]:
-    rows = [[code(name), escaped(value)] for name, value in _flat(report.get("environment", {}))]
+    rows = [[code(name), escaped(summary.plain(value))] for name, value in summary.flat(report.get("environment", {}))]
     yield from table("Environment", ("what", "found"), rows, folded=True)
-
-
-def _flat(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Nested facts as `framework.torch`, value."""
-    for key, value in record.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", " ".join(map(str, value)) if isinstance(value, list) else str(value)

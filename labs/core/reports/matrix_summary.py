@@ -1,9 +1,8 @@
 """What every form of a matrix says in the same words. Pure functions over its document, standard library only."""
 
-import math
 from collections.abc import Sequence
 
-from labs.core.reports.diff_summary import tally
+from labs.core.reports import diff_summary
 from labs.core.reports.summary import Record, count, number
 
 MARKS = {
@@ -33,7 +32,7 @@ def finding(matrix: Record, variant: Record) -> str:
         return str(variant["error"])
     if variant["name"] == matrix["base"]:
         return "the others are held against this one"
-    return tally(variant["counts"])
+    return diff_summary.tally(variant["counts"])
 
 
 def least(variant: Record) -> str:
@@ -56,10 +55,7 @@ def still(config: Record) -> int:
 
 def decades(cell: Record) -> str:
     """The headroom of a cell, "-" where nothing measures it, "" where the variant has no such item."""
-    if cell["headroom"] is None:
-        return "-" if cell["there"] else ""
-    found = number(cell["headroom"])
-    return "-" if math.isnan(found) else f"{found:.1f}"
+    return diff_summary.decades(cell["headroom"]) if cell["there"] else ""
 
 
 def cell(found: Record) -> str:

@@ -3,8 +3,8 @@
 Pure functions over report.json, standard library only.
 """
 
-from labs.core.reports import summary
-from labs.core.reports.summary import Record, number
+from labs.core.reports import diff_summary, summary
+from labs.core.reports.summary import Record
 
 
 def regressions(report: Record) -> list[Record]:
@@ -36,12 +36,12 @@ def headline(report: Record) -> str:
 
 def name(change: Record) -> str:
     """`trained/loss (close)`, as the table of differences has it."""
-    return f"{change['name']} ({change['kind']})"
+    return diff_summary.label([change])
 
 
 def sentence(change: Record) -> str:
     """What became of a check since the baseline."""
-    before, after = (word or "absent" for word in change["status"])
-    decades = [f"{number(value):.1f}" for value in change["headroom"] if value is not None]
-    left = f", {' → '.join(decades)} decades left" if decades else ""
-    return f"{change['class']}: {before} → {after}{left}" + (f"; {change['why']}" if change["why"] else "")
+    decades = diff_summary.headroom(change)
+    left = f", {decades} decades left" if decades else ""
+    told = f"{change['class']}: {diff_summary.status(change)}{left}"
+    return f"{told}; {change['why']}" if change["why"] else told

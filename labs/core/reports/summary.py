@@ -5,7 +5,7 @@ the file reports can't tell different stories.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 Record = Mapping[str, Any]
@@ -92,18 +92,42 @@ def control_sentence(control: Record) -> str:
     """What a missed or leaked control says about the checks."""
     name, status = control["name"], control["status"]
     reason = f" ({control['why']})" if control["why"] else ""
-    failed = _some(control["failed"]) or "nothing"
+    failed = some(control["failed"]) or "nothing"
     if control.get("message"):
         return f"control {name} {status}: {control['message']}{reason}"
     if status == "missed":
-        return f"control {name} missed: {_some(control['must'])} had to fail, {failed} did{reason}"
+        return f"control {name} missed: {some(control['must'])} had to fail, {failed} did{reason}"
     return f"control {name} {status}: failed outside what it may touch: {failed}{reason}"
 
 
-def _some(names: Sequence[str]) -> str:
-    """The first few names; all of them are in report.json."""
+def some(names: Sequence[str]) -> str:
+    """The first few names, and how many more there are."""
     more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
     return ", ".join(names[:FEW]) + more
+
+
+def kind(check: Record) -> str:
+    """A check's kind with the name that it stands in relation to: `identical base/before`."""
+    return f"{check['kind']} {check.get('other') or ''}".rstrip()
+
+
+def tells_worst(check: Record) -> bool:
+    """Whether a check's message only tells the worst element, which a report that shows elements has anyway."""
+    return " out of tolerance, worst" in check["message"]
+
+
+def flat(record: Record, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Nested facts, such as those of an environment, by dotted names: `framework.torch.version`."""
+    for key, value in record.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def plain(value: object) -> str:
+    """A fact as text, lists with spaces between."""
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def headline(lab: Record) -> str:

@@ -2,9 +2,7 @@ import re
 
 import pytest
 
-from labs.core.controls import label as engine_label
-from labs.core.judge import Check
-from labs.core.reports.anchors import LONGEST, anchor, control_anchor, label, node_anchor
+from labs.core.reports.anchors import LONGEST, anchor, control_anchor, node_anchor
 from tests.cli.samples import reports
 
 HOSTILE = [
@@ -21,11 +19,6 @@ HOSTILE = [
     "",
     "x" * 999,
 ]
-
-
-@pytest.mark.parametrize("kind", ["close", "exact", "zero", "identical", "within", "witness"])
-def test_a_label_is_the_one_that_controls_use(kind):
-    assert label(reports.check("a/b", kind=kind)) == engine_label(Check("a/b", kind, "passed"))
 
 
 def test_an_ordinary_name_is_its_own_anchor():

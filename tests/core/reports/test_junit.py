@@ -121,7 +121,7 @@ def test_regressions_are_a_suite_of_their_own():
     first, second, _hostile = suite[2]
     assert suite[1]["name"] == "since 20261101T000000Z"
     assert (first[1]["name"], second[1]["name"]) == ("lora: trained/output (close)", "lora: trained/output (close) (2)")
-    assert first[2][0][1]["message"] == "regression: passed → failed, 7.4 → -1.0 decades left"
+    assert first[2][0][1]["message"] == "regression: passed → failed, 7.4 → -1.0 (-8.4) decades left"
     assert totals(read(junit(RUNS["held"]))[2][1])["failures"] == 0
 
 

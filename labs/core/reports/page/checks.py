@@ -64,15 +64,10 @@ def groups(lab: Record, cards: frozenset[str], failed: int, passed: int) -> list
 
 def _group(lab: Record, title: str, checks: Sequence[Record]) -> Group:
     tight = summary.tightest({"checks": checks})
-    left = (
-        ""
-        if tight is None
-        else " · all equal"
-        if number(tight["headroom"]) >= REACH
-        else f" · {summary.decades(tight)}"
-    )
-    note = summary.count(len(checks), "check") + left
-    return Group(title, note, failed=False, rows=[_row(lab, c, frozenset()) for c in checks])
+    parts = [summary.count(len(checks), "check")]
+    if tight is not None:
+        parts.append("all equal" if number(tight["headroom"]) >= REACH else summary.decades(tight))
+    return Group(title, " · ".join(parts), failed=False, rows=[_row(lab, c, frozenset()) for c in checks])
 
 
 def _stem(check: Record) -> str:
@@ -89,7 +84,7 @@ def _row(lab: Record, check: Record, cards: Iterable[str]) -> Row:
         href=href,
         stem=stem + slash,
         leaf=leaf,
-        kind="" if check["kind"] == "close" else f"{check['kind']} {check['other']}".strip(),
+        kind="" if check["kind"] == "close" else summary.kind(check),
         failed=check["status"] != "passed",
         bar=bar(check.get("headroom")),
         decades=_short(check.get("headroom"), ".1f"),

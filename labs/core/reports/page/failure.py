@@ -53,14 +53,13 @@ SIDES = {
 def failure(lab: Record, check: Record, arrays: Stored, *, maps: bool = True) -> Failure:
     """The card of a failed check, with what the stored arrays show of it."""
     elements, drawn, remark = _seen(check, arrays, maps)
-    worded = " out of tolerance, worst" in check["message"]  # the table of elements says the same
     return Failure(
         id=anchor(lab, label(check)),
         label=label(check),
         name=str(check["name"]),
-        kind=f"{check['kind']} {check['other']}".strip(),
+        kind=summary.kind(check),
         headline=summary.decades(check),
-        message="" if worded and elements else str(check["message"]),
+        message="" if elements and summary.tells_worst(check) else str(check["message"]),
         diagnosis=str(check.get("diagnosis") or ""),
         bar=bar(check.get("headroom")),
         facts=[(name, text) for name, text in _facts(check) if text],

@@ -4,9 +4,10 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from labs.core.compare import DECADES
 from labs.core.reports.summary import Record, number
 
-REACH = 16.0  # decades to either side, as far as headroom goes
+REACH = DECADES  # to either side, as far as headroom goes
 LIMIT = REACH  # where the limit is on an axis of 2 * REACH units
 DOT = 0.6  # the least length that can be seen
 
