@@ -203,6 +203,7 @@ OPTIMIZER = (
         name="loss_factor_lost",
         why="common: a constant factor of the loss is lost; Adam nearly hides it, the gradients and SGD do not",
         lie={"loss_scale": 1.0},
+        at=TRAINING,
         must=("forward/loss", "grad/mean_loss", *BELOW_LOGITS, "sgd/param/*", *TRAJECTORY, *RESUMED_WRONG),
     ),
     Control(

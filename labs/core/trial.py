@@ -131,12 +131,15 @@ def expect(trial: Trial) -> Expected:
 
 
 def _moved(trial: Trial, reference: Arrays, beside: Sequence[tuple[Bench, object, Arrays]]) -> frozenset[str]:
-    """What the reference no longer gives as pinned, by whatever part of the run is at the default config."""
+    """What the reference no longer gives as pinned at the default config, computed anew where no part of the run is."""
     lab, usual = trial.settings.lab, trial.settings.lab.config()
     at_default = [known for bench, _, known in beside if bench.config == usual]
     if trial.settings.config == usual and trial.settings.seed == 0:
         at_default.append(reference)
-    return pinned.moved(pinned.read(lab), at_default[0]) if at_default else frozenset()
+    known = pinned.read(lab)
+    if known and not at_default:
+        at_default.append(lab.reference(usual, lab.inputs(usual, Draw(0))))
+    return pinned.moved(known, at_default[0]) if known else frozenset()
 
 
 def _refuse_idle_patterns(tolerances: Sequence[tuple[str, Tolerance]], items: Sequence[str]) -> None:

@@ -139,7 +139,7 @@ class _Moved(Mapping[str, Array]):
 
 def _sums(gradient: Array, direction: Array) -> tuple[float, float]:
     """<g, d>, and the sum of the magnitudes that it adds up."""
-    parts = gradient * direction
+    parts = np.asarray(gradient * direction)
     return float(np.sum(parts)), float(np.sum(np.abs(parts, out=parts)))
 
 

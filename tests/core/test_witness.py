@@ -125,3 +125,13 @@ def test_central_differences_show_a_complex_path_that_is_not_the_real_one():
     found = check(3 * W * X**2, loss=two_faced)
     assert found.status == "passed"
     assert difference(found) > 1e-2
+
+
+@pytest.mark.parametrize("limit", [0, 1 << 25], ids=["together", "alone"])
+def test_a_single_number_has_a_witness_too(limit, monkeypatch):
+    monkeypatch.setattr(module, "TOGETHER", limit)
+    scaled = Witness("grad/s", lambda config, arrays, held: arrays["s"] ** 2 * np.sum(held["x"]), "s")
+    inputs = {"s": np.array(1.5), "x": X}
+    (right,) = witness_checks([scaled], None, inputs, {"grad/s": np.asarray(3.0 * np.sum(X))}, seed=3)
+    (wrong,) = witness_checks([scaled], None, inputs, {"grad/s": np.asarray(3.1 * np.sum(X))}, seed=3)
+    assert (right.status, wrong.status) == ("passed", "failed")
