@@ -6,7 +6,8 @@ torch is being imported all the while.
 
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -65,7 +66,7 @@ def run(request: Request, framework: Framework, progress: Progress = lambda _tex
     deadline = time.monotonic() + request.timeout
     settings = _settings(request)
     held = _baseline(request, settings)
-    with open_draft(request.out, began) as draft:
+    with open_draft(request.out, began) as draft, _ended_before_it_is_removed(framework):
         scratch = draft.path / ".scratch"  # no config can have this name
         lanes = (LANES if len(settings) == 1 else 1) if request.controls else 0
         trials = [_begin(s, request, lanes, draft, scratch) for s in settings]
@@ -89,6 +90,16 @@ def run(request: Request, framework: Framework, progress: Progress = lambda _tex
         report = held(draft.path, report)
         _write(draft, report)
         return Finished(report, draft.publish())
+
+
+@contextmanager
+def _ended_before_it_is_removed(framework: Framework) -> Iterator[None]:
+    """When the run fails, end its processes while its draft still stands: they would write on after it is removed."""
+    try:
+        yield
+    except BaseException:
+        framework.close()
+        raise
 
 
 def _baseline(request: Request, settings: Sequence[Settings]) -> Callable[[Path, dict[str, Any]], dict[str, Any]]:

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -336,3 +337,21 @@ def test_a_fault_beside_a_good_run_that_fails_proves_nothing(tanh_layer, tmp_pat
     assert {c["status"] for c in report["labs"][0]["checks"]} == {"passed"}
     assert control["status"] == "missed"
     assert control["message"] == "the good run beside it fails at output, loss, grad/w, grad/x"
+
+
+def test_a_run_that_fails_leaves_nothing_though_its_stages_go_on_writing(tanh_layer, tmp_path):
+    head = "def layer(config, inputs, parts, place):"
+    endless = "while True:\n        with contextlib.suppress(OSError):\n            place.scratch.mkdir(parents=True)"
+    change(tanh_layer, "torch_impl.py", head, f"{head}\n    import contextlib\n    {endless}")
+    out = tmp_path / "out"
+
+    def interrupt(text):
+        if text == "waiting for torch":
+            until = time.monotonic() + 60
+            while not list(out.glob(".*/.scratch/*/main")) and time.monotonic() < until:
+                time.sleep(0.01)
+            raise KeyboardInterrupt
+
+    with Framework(None, tmp_path / "framework") as framework, pytest.raises(KeyboardInterrupt):
+        run(Request(names=(str(tanh_layer),), out=out, controls=False), framework, interrupt)
+    assert list(out.iterdir()) == []
