@@ -232,7 +232,7 @@ from labs.core.launch import Framework
 with Framework(None, Path({str(tmp_path / "f")!r})) as framework:
     from labs.core.run import Request, run
     run(Request(names=({str(tanh_layer)!r},), out=Path({str(tmp_path / "o")!r})), framework)
-print([name for name in sys.modules if re.match("torch", name)] if (re := __import__("re")) else 0)
+print([name for name in sys.modules if name.startswith("torch")])
 """
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
@@ -312,7 +312,6 @@ def test_a_tolerance_for_no_item_is_a_mistyped_one(tanh_layer, tmp_path):
 
 def test_a_wrong_forward_formula_is_not_laid_on_the_torch_side(tanh_layer, tmp_path):
     change(tanh_layer, "reference.py", "config.scale *", "1.5 * config.scale *")
-    change(tanh_layer, "reference.py", "dz = 1.5 * config.scale", "dz = 1.5 * config.scale")
     report, _ = go(tanh_layer, tmp_path)
     found = checks_of(report)
     assert found["output", "close"]["status"] == "failed"
