@@ -3,7 +3,7 @@
 from typing import Any
 
 from labs.core.difference.classes import CLASSES, FAILS, Change, Difference, counts, exit_code
-from labs.core.report import finite
+from labs.core.reports.json_text import finite
 
 SCHEMA = "framework-lab/diff/1"
 STATUS = {0: "passed", 1: "failed", 5: "nothing compared"}

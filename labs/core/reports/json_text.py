@@ -4,6 +4,7 @@ The innermost records are written by json's own fast encoder; indenting everythi
 """
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,17 @@ _DEEP = 4  # levels that are laid out: report, labs, one lab, its checks
 def json_text(value: Any) -> str:
     """The text of a JSON document, with a line end. Raises ValueError for NaN and infinities."""
     return _laid_out(value, 0) + "\n"
+
+
+def finite(value: Any) -> Any:
+    """The same value for JSON: NaN and infinities as the strings "nan", "inf", "-inf", all the way down."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {k: finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(v) for v in value]
+    return value
 
 
 def _laid_out(value: Any, level: int) -> str:

@@ -14,7 +14,7 @@ from labs.core.inputs import Draw
 from labs.core.items import plan
 from labs.core.judge import judge_all
 from labs.core.patterns import matches
-from labs.core.report import finite
+from labs.core.reports.json_text import finite
 from labs.core.storage.folder import save_array
 from tests.cli.samples import reports
 from tests.core.reports.page import chromium
