@@ -1,6 +1,7 @@
 """report.json as text: a line for each check, control, stage and table, so that it can be read, searched and compared.
 
-The innermost records are written by json's own fast encoder; indenting everything would take ten times as long.
+Numbers that JSON does not have are words in it: "nan", "inf", "-inf". The innermost records are written by json's own
+fast encoder; indenting everything would take ten times as long.
 """
 
 import json

@@ -66,6 +66,12 @@ def distances(check: Record) -> str:
     return f"observed {observed:.3g} ULP from the formulas in longdouble, reference {reference:.3g}"
 
 
+def told(check: Record) -> list[str]:
+    """What a failed check says, a sentence each: how far off, what, which side, and the fault that it equals."""
+    head = f"{decades(check)}: {check['message']}"
+    return [s for s in (head, wrong_side(check), distances(check), check.get("diagnosis") or "") if s]
+
+
 def caught(lab: Record) -> tuple[int, int]:
     """How many known faults were caught, and how many there were."""
     controls = lab["controls"]
