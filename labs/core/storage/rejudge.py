@@ -5,15 +5,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from labs.core.items import REPLACING, Tolerance, promised
 from labs.core.judge import Check, judge
 from labs.core.lab import Array, Rule
+from labs.core.reports.summary import Record
 from labs.core.storage.folder import Folder
 from labs.core.storage.stored import DamagedBundle, plain_file, shown
-
-Record = Mapping[str, Any]
 
 COMPARED = (
     "status", "shape", "dtype", "count", "max_abs", "mean_abs", "p99_abs", "max_rel", "max_ulp", "worst",
