@@ -55,9 +55,11 @@ def publish_error(sentence: str, command: Sequence[str], outlets: Outlets) -> No
 
     What can't be written is said and no more: the error itself is the news.
     """
+    from labs.core.reports.json_text import writable
+
     run = {"status": "error", "sentence": sentence, "command": list(command)}
     try:
-        publish({"run": run, "environment": {}, "labs": []}, None, outlets)
+        publish({"run": writable(run), "environment": {}, "labs": []}, None, outlets)
     except CannotComplete as error:
         say(f"lab: {error}")
 

@@ -16,7 +16,7 @@ from labs.core.compare import DECADES, Comparison, compare, compare_bound, diffe
 from labs.core.complaint import absence, complaint, element, unfitness
 from labs.core.items import Tolerance, default_rule, promised, tolerance_for
 from labs.core.lab import Array, Rule
-from labs.core.reports.json_text import finite
+from labs.core.reports.json_text import writable
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Check:
 
     def to_json(self) -> dict[str, Any]:
         """Return the check as report.json has it: numbers that are not finite are the strings nan, inf, -inf."""
-        plain: dict[str, Any] = finite(vars(self))
+        plain: dict[str, Any] = writable(vars(self))
         return plain
 
 

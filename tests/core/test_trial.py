@@ -147,11 +147,11 @@ def test_a_pattern_that_matches_nothing_compares_nothing_and_leaves_nothing(tanh
 
 
 def test_a_stage_that_raises_is_a_failure_with_its_error(tanh_layer, tmp_path):
-    change(tanh_layer, "torch_impl.py", "loss.backward()", "raise ValueError('no such thing')")
-    report, bundle = go(tanh_layer, tmp_path, controls=False)
+    change(tanh_layer, "torch_impl.py", "loss.backward()", "raise ValueError('no such thing: \\udcff')")
+    report, bundle = go(tanh_layer, tmp_path, controls=False, command=("lab", "run", "\udcff"))
     assert report["run"]["exit_code"] == 1
     (failure,) = report["labs"][0]["failures"]
-    assert failure.startswith("stage layer raised: ValueError: no such thing (")
+    assert failure.startswith("stage layer raised: ValueError: no such thing: ? (")
     assert failure.endswith("torch_impl.py:12)")
     assert bundle.is_dir()
 

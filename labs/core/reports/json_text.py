@@ -17,14 +17,20 @@ def json_text(value: Any) -> str:
     return _laid_out(value, 0) + "\n"
 
 
-def finite(value: Any) -> Any:
-    """The same value for JSON: NaN and infinities as the strings "nan", "inf", "-inf", all the way down."""
+def writable(value: Any) -> Any:
+    """The same value as a JSON file in UTF-8 can hold it, all the way down.
+
+    NaN and infinities become the strings "nan", "inf", "-inf"; half a character, as errors and file names of other
+    encodings can have, becomes "?".
+    """
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
+    if isinstance(value, str) and not value.isascii():
+        return value.encode(errors="replace").decode()
     if isinstance(value, Mapping):
-        return {k: finite(v) for k, v in value.items()}
+        return {k: writable(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(v) for v in value]
+        return [writable(v) for v in value]
     return value
 
 
