@@ -253,9 +253,10 @@ def with_facts(lab):
 @pytest.mark.parametrize("save", ["all", "none"])
 def test_a_fact_is_stated_and_not_judged(tanh_layer, tmp_path, save):
     with_facts(tanh_layer)
-    report, _ = go(tanh_layer, tmp_path, changes=(f"save={save}",))
+    report, bundle = go(tanh_layer, tmp_path, changes=(f"save={save}",))
     (lab,) = report["labs"]
     assert report["run"]["exit_code"] == 0
+    assert verify(bundle).problems == ()
     assert lab["facts"] == [{"name": "facts/odd", "what": "what versions do differently", "value": True}]
     assert "facts/odd" not in {c["name"] for c in lab["checks"]}
 
