@@ -22,7 +22,7 @@ from labs.core.investigate import investigate
 from labs.core.launch import Framework
 from labs.core.registry import user_code
 from labs.core.report import lab_report, run_report
-from labs.core.reports.json_text import json_text
+from labs.core.reports.json_text import json_text, writable
 from labs.core.reports.markdown import markdown
 from labs.core.storage.draft import Draft, open_draft
 from labs.core.trial import Expected, Trial, begin, conclude, expect, hand_over, save_arrays
@@ -85,7 +85,7 @@ def run(request: Request, framework: Framework, progress: Progress = lambda _tex
             save_arrays(trial, known, judged, checks)
             entries.append(lab_report(trial, known, judged, checks, request))
         report = run_report(began, draft.name, request.command, entries)
-        report["environment"] = environment(request.command, framework.ready())
+        report["environment"] = writable(environment(request.command, framework.ready()))
         shutil.rmtree(scratch, ignore_errors=True)
         report = held(draft.path, report)
         _write(draft, report)

@@ -334,6 +334,23 @@ def test_statistics_may_differ_in_their_last_bits(bundle):
     assert verify(bundle).problems == ()
 
 
+def with_fact(bundle, value, array):
+    save_array(bundle / "lora/observed/facts/odd.npy", array)
+    forge(bundle, lab(facts=[{"name": "facts/odd", "what": "versions differ", "value": value}]))
+
+
+@pytest.mark.parametrize(("value", "array"), [(True, np.ones((), bool)), ("nan", np.array(np.nan)), (3, np.array(3))])
+def test_a_fact_that_no_check_reads_is_no_problem(bundle, value, array):
+    with_fact(bundle, value, array)
+    assert verify(bundle).problems == ()
+
+
+@pytest.mark.parametrize(("value", "array"), [(True, np.zeros((), bool)), (1.0, np.ones(1 << 16))])
+def test_a_fact_that_is_stated_otherwise_is_found(bundle, value, array):
+    with_fact(bundle, value, array)
+    assert verify(bundle).problems == ("lora: fact facts/odd: its array does not say what the report states",)
+
+
 def test_a_narrowed_run_may_hold_arrays_that_no_check_reads(bundle):
     forge(bundle, lambda report: (drop("mask")(report), lab(narrowed=["--only w"], promised=5)(report)))
     assert verify(bundle).problems == ()
