@@ -42,7 +42,7 @@ def spots(asked: dict[int, str]) -> list[Spot]:
 
 
 def own_frames(text: str) -> list[str]:
-    """The frames ("file.py:44") of a traceback or a dump that are neither a library's nor the engine's, in its order."""
+    """The frames ("file.py:44") of a traceback or a dump that are no library's and not the engine's, in its order."""
     frames = _FRAME.findall(text)
     return [f"{file}:{line}" for file, line in frames if "site-packages" not in file and "/core/process/" not in file]
 
