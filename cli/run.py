@@ -51,6 +51,10 @@ def run(  # one parameter an option: this list is the manual
         typer.Option(metavar="PATH", help="Another interpreter that has torch and NumPy, for the framework side."),
     ] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Torch threads, instead of the config's.")] = None,
+    swap: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PART=FILE.py:NAME", help="Judge your own callable as this part; repeatable."),
+    ] = None,
     only: Annotated[
         list[str] | None,
         typer.Option(metavar="PATTERN", help="Judge only the items that match; repeatable. Narrows the verdict."),
@@ -79,6 +83,7 @@ def run(  # one parameter an option: this list is the manual
         "seed": seed,
         "out": out,
         "threads": threads,
+        "swap": tuple(swap or ()),
         "only": tuple(only or ()),
         "controls": not no_controls,
         "baseline": baseline,
@@ -119,8 +124,9 @@ def _finished(request: dict[str, Any], framework: "Framework", progress: Progres
     with framework:
         from labs.core.run import Request  # NumPy, pydantic, yaml
         from labs.core.run import run as run_labs
+        from labs.core.swaps import parsed
 
-        return run_labs(Request(**request), framework, progress)
+        return run_labs(Request(**{**request, "swap": parsed(request["swap"])}), framework, progress)
 
 
 def _shown(finished: "Finished", view: View) -> str:

@@ -19,11 +19,13 @@ from labs.core.environment import environment
 from labs.core.errors import NothingCompared, RequestError
 from labs.core.investigate import investigate
 from labs.core.launch import Framework
+from labs.core.own_parts import own_parts
 from labs.core.registry import user_code
 from labs.core.report import lab_report, run_report
 from labs.core.reports.json_text import json_text
 from labs.core.reports.markdown import markdown
 from labs.core.storage.draft import Draft, open_draft
+from labs.core.swaps import looked_up
 from labs.core.trial import Expected, Trial, begin, conclude, expect, hand_over, save_arrays
 
 LANES = 2  # processes that the controls of a single lab may fill; of several labs, each has one
@@ -65,6 +67,8 @@ def run(request: Request, framework: Framework, progress: Progress = lambda _tex
     deadline = time.monotonic() + request.timeout
     settings = _settings(request)
     held = _baseline(request, settings)
+    for asked in settings:
+        looked_up(asked.lab, request.swap)  # a wrong request is refused before anything is written
     with open_draft(request.out, began) as draft:
         scratch = draft.path / ".scratch"  # no config can have this name
         lanes = (LANES if len(settings) == 1 else 1) if request.controls else 0
@@ -80,9 +84,10 @@ def run(request: Request, framework: Framework, progress: Progress = lambda _tex
         for trial, known in zip(trials, expected, strict=True):
             with user_code(trial.settings.lab):
                 judged = conclude(trial, known, framework, deadline)
+                own = own_parts(trial, judged.ran, framework, scratch / trial.settings.name, request.timeout)
                 checks = investigate(trial, known, judged, framework, scratch / trial.settings.name, deadline)
             save_arrays(trial, known, judged, checks)
-            entries.append(lab_report(trial, known, judged, checks, request))
+            entries.append(lab_report(trial, known, judged, checks, request, own))
         report = run_report(began, draft.name, request.command, entries)
         report["environment"] = environment(request.command, framework.ready())
         shutil.rmtree(scratch, ignore_errors=True)

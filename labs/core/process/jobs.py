@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+NEEDS = "needs the module"  # how an outcome says that the interpreter lacks what a swapped-in part imports
+
 
 @dataclass(frozen=True)
 class Task:
@@ -55,6 +57,7 @@ class Outcome:
 
     task: index in the job. items: names written to `out`; same: names whose bits equal the good run's (not written).
     error: one line ("ZeroDivisionError: …"); where: the swapped-in part through which the error passed, or "".
+    swaps: of each part that the user swapped in, {part, file, line, sha256, libraries}.
     """
 
     task: int
@@ -66,6 +69,7 @@ class Outcome:
     traceback: str = ""
     where: str = ""
     seconds: float = 0.0
+    swaps: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ def job_from(values: Mapping[str, Any]) -> Job:
 
 def outcome_from(values: Mapping[str, Any]) -> Outcome:
     """An outcome after a trip through JSON."""
-    return Outcome(**{**values, "items": tuple(values["items"]), "same": tuple(values["same"])})
+    return Outcome(**{**values, **{name: tuple(values[name]) for name in ("items", "same", "swaps")}})
 
 
 def result_from(values: Mapping[str, Any]) -> JobResult:

@@ -48,6 +48,16 @@ def _about(lab: Record) -> Iterator[str]:
     if lab.get("title"):
         yield ""
         yield f"{escaped(lab['title'])}. Seed {lab.get('seed', 0)}."
+    rows = [_swap(s) for s in lab.get("swaps", ())]
+    yield from _table(
+        "Judged in place of the lab's own", ("part", "from", "line", "sha256", "with"), rows, folded=False
+    )
+
+
+def _swap(swap: Record) -> list[str]:
+    line = str(swap["line"]) if swap["line"] else ""
+    libraries = escaped(", ".join(swap["libraries"]))
+    return [code(swap["part"]), code(swap["source"]), line, code(swap["sha256"][:16]), libraries]
 
 
 def _listed(title: str, sentences: Sequence[str]) -> Iterator[str]:

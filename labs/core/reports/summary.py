@@ -138,13 +138,22 @@ def headline(lab: Record) -> str:
 
 def verdict(lab: Record) -> list[str]:
     """The parts of a config's verdict line, headline first."""
-    parts = [headline(lab), _checks(lab), finding(lab)]
+    parts = [headline(lab), implementation(lab), _checks(lab), finding(lab)]
     if lab["loosened"]:
         parts.append(count(len(lab["loosened"]), "tolerance") + " loosened")
     parts.append(_margin(lab))
     hits, controls = caught(lab)
     parts.append(f"{hits}/{controls} faults caught" if controls else "no faults tried")
     return [p for p in parts if p]
+
+
+def implementation(lab: Record) -> str:
+    """Whose implementation was judged, `linear is mine.py:fused (peft 0.17.1)`; "" where it was the lab's own."""
+    return ", ".join(f"{s['part']} is {s['source']}{_libraries(s)}" for s in lab.get("swaps", ()))
+
+
+def _libraries(swap: Record) -> str:
+    return f" ({', '.join(swap['libraries'])})" if swap["libraries"] else ""
 
 
 def finding(lab: Record) -> str:
@@ -203,4 +212,5 @@ def again(lab: Record, bundle: str) -> Sequence[str]:
     """The command that runs a failed config again, narrowed to its failed checks when nothing else is wrong."""
     names = [] if trouble(lab) else list(dict.fromkeys(c["name"] for c in failing(lab)))
     few = names if len(names) <= 10 else []  # noqa: PLR2004 - a command that still fits on a screen
-    return ["lab", "run", f"{bundle}/{lab['name']}/config.yaml", *(w for n in few for w in ("--only", n))]
+    swaps = [word for s in lab.get("swaps", ()) for word in ("--swap", f"{s['part']}={s['source']}")]
+    return ["lab", "run", f"{bundle}/{lab['name']}/config.yaml", *swaps, *(w for n in few for w in ("--only", n))]
