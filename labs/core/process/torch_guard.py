@@ -113,7 +113,7 @@ class Guard:
         reached = _reached(result, tensors, starts)
         if not reached:
             raise PartError(self.swap, "returned a result that is cut off from the graph: nothing gets a gradient")
-        lost = sorted(form.reached - reached)
+        lost = [n for n in sorted(form.reached - reached) if not _leads_to(starts, n, reached)]
         if lost:
             names = ", ".join(self._input(number, len(tensors)) for number in lost)
             raise PartError(self.swap, f"returned a result without a way back to {names}: no gradient gets there")
@@ -246,21 +246,32 @@ def _node(tensor: Tensor) -> Any:
 
 def _reached(result: object, tensors: list[Tensor], starts: list[Any]) -> set[int]:
     """The numbers of the input tensors that lie on the way back from any tensor in the result."""
-    found = {
-        n for tensor in _tensors(result) for n, given in enumerate(tensors) if tensor is given and starts[n] is not None
-    }
+    wanted = [n for n, start in enumerate(starts) if start is not None]
+    passed_on = {n for tensor in _tensors(result) for n in wanted if tensor is tensors[n]}
+    return passed_on | _walked([tensor.grad_fn for tensor in _tensors(result)], starts)
+
+
+def _leads_to(starts: list[Any], number: int, reached: set[int]) -> bool:
+    """True where this input was made from another one that the result leads back to: it is reached around it."""
+    start = starts[number]
+    return not isinstance(start, Tensor) and bool(_walked([n for n, _ in start.next_functions], starts) & reached)
+
+
+def _walked(nodes: list[Any], starts: list[Any]) -> set[int]:
+    """The numbers of the inputs that a walk back through the graph ends at."""
     ends: dict[int, set[int]] = {}
     for number, start in enumerate(starts):
         if start is not None:
             ends.setdefault(id(start), set()).add(number)
-    waiting = [tensor.grad_fn for tensor in _tensors(result) if tensor.grad_fn is not None]
+    found: set[int] = set()
+    waiting = [node for node in nodes if node is not None]
     known = set(waiting)
     while waiting and len(known) < _NODES:
         node = waiting.pop()
         found |= ends.get(id(node), set()) | ends.get(id(getattr(node, "variable", None)), set())
         if id(node) not in ends:
-            fresh = [after for after, _ in node.next_functions if after is not None and after not in known]
-            known.update(fresh)
+            fresh = {after for after, _ in node.next_functions if after is not None} - known
+            known |= fresh
             waiting += fresh
     return found
 

@@ -94,6 +94,13 @@ def test_what_keeps_to_it_passes_through_with_its_own_gradient(right, tmp_path):
         assert (a.grad is None and b.grad is None) or torch.equal(a.grad, b.grad)
 
 
+def test_an_input_that_is_reached_around_what_was_made_of_it_is_reached(tmp_path):
+    x = operands()[0]
+    doubled = guard(lambda x, made: 2 * x, tmp_path, own=lambda x, made: made)
+    doubled(x, 2 * x).sum().backward()
+    assert x.grad.tolist() == [[2.0] * 3] * 2
+
+
 def test_without_gradients_nobody_asks_for_a_way_back(tmp_path):
     assert guard(lambda *args: own(*args).detach(), tmp_path)(*operands(grad=False), 2.0).shape == (2, 4)
     with torch.no_grad():
