@@ -6,7 +6,7 @@
     lab run contrastive --swap local_loss=recipes/open_clip_loss.py:local_loss
     lab run contrastive --swap global_loss=recipes/open_clip_loss.py:global_loss_by_default
 
-Found: 
+Found:
 """
 
 import torch.distributed as dist

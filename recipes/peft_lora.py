@@ -7,7 +7,7 @@
 
 PEFT keeps the layout of nn.Linear: base weight [k,d] = W^T, lora_A [r,d] = A^T, lora_B [k,r] = B^T.
 
-Found: 
+Found:
 """
 
 import torch

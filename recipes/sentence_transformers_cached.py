@@ -5,7 +5,7 @@
 
 Two directions with a softmax each are symmetric InfoNCE; the features are of length 1 already, so dot products do.
 
-Found: 
+Found:
 """
 
 import torch

@@ -5,7 +5,7 @@
 
 torchao groups along the last axis and the lab along the first, so matrices are transposed on the way.
 
-Found: 
+Found:
 """
 
 import torch

@@ -7,7 +7,7 @@
     lab run packing --swap mask=recipes/transformers_flattening.py:mask_with_all_ones
     lab run packing --swap mask=recipes/transformers_flattening.py:mask_with_a_cache
 
-Found: 
+Found:
 """
 
 import torch

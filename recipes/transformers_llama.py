@@ -5,7 +5,7 @@
     lab run block --swap attention=recipes/transformers_llama.py:attention
     lab run block --swap gate=recipes/transformers_llama.py:gate
 
-Found: 
+Found:
 """
 
 from types import SimpleNamespace

@@ -8,7 +8,7 @@
 Best fit sorts documents by length, longest first; the row is put back into the lab's order by a column that travels
 along, so that what was cut, lost or mixed would show.
 
-Found: 
+Found:
 """
 
 import torch

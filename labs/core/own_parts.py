@@ -40,7 +40,7 @@ def own_parts(trial: Trial, ran: Sequence[Ran], framework: Framework, scratch: P
         trial.case, name="own", out=place / "out", scratch=place / "main", checkpoints=place / "checkpoints", swap={}
     )
     threads, log = trial.settings.threads, trial.folder / "log.txt"
-    handed = orders(lab, stages, [case], name=str(place), together=False, threads=threads, log=log)
+    handed = orders(lab, stages, [case], name=str(place), share="stages", threads=threads, log=log)
     start(framework, handed)
     least, most = PATIENCE
     came = finish(framework, handed, time.monotonic() + min(max(timeout, least), most))

@@ -16,7 +16,13 @@ def reference(config, inputs):
 AFTER_NORM = ("forward/normed_1", "forward/[qkv]", "forward/heads", "forward/residual_*", "grad/w_*", "grad/x")
 CONTROLS = (
     Control("epsilon", "another epsilon in the norms", AFTER_NORM, ("*",), lie={"epsilon": 1e-2}),
-    Control("rope_base", "another base of the rotation", ("forward/[qk]_turned", "grad/w_*"), ("*",), lie={"rope_base": 500.0}),
+    Control(
+        "rope_base",
+        "another base of the rotation",
+        ("forward/[qk]_turned", "grad/w_*"),
+        ("*",),
+        lie={"rope_base": 500.0},
+    ),
     Control("loss_scale", "a loss that is not scaled", ("forward/loss", "grad/*"), ("sgd/*",), lie={"loss_scale": 1.0}),
 )
 LAB = dataclasses.replace(

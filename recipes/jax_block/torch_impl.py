@@ -2,7 +2,7 @@
 
     lab run recipes/jax_block
 
-Found: 
+Found:
 """
 
 import jax

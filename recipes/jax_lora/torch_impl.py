@@ -2,7 +2,7 @@
 
     lab run recipes/jax_lora
 
-Found: 
+Found:
 """
 
 import functools
@@ -81,7 +81,9 @@ def descended(config, t, s):
         found = passed(config, t, s)
         t = {**t, "lora_a": t["lora_a"] - config.lr_a * found["grad/lora_a"]}
         t = {**t, "lora_b": t["lora_b"] - config.lr_b * found["grad/lora_b"]}
-        steps.append({n: found[n] for n in ("loss", "grad/lora_a", "grad/lora_b")} | {n: t[n] for n in ("lora_a", "lora_b")})
+        steps.append(
+            {n: found[n] for n in ("loss", "grad/lora_a", "grad/lora_b")} | {n: t[n] for n in ("lora_a", "lora_b")}
+        )
     return {f"sgd/{name}": jnp.stack([step[name] for step in steps]) for name in steps[0]}
 
 

@@ -2,7 +2,7 @@
 
     lab run recipes/llama_layer
 
-Found: 
+Found:
 """
 
 import torch

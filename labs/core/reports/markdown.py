@@ -49,9 +49,7 @@ def _about(lab: Record) -> Iterator[str]:
         yield ""
         yield f"{escaped(lab['title'])}. Seed {lab.get('seed', 0)}."
     rows = [_swap(s) for s in lab.get("swaps", ())]
-    yield from _table(
-        "Judged in place of the lab's own", ("part", "from", "line", "sha256", "with"), rows, folded=False
-    )
+    yield from table("Judged in place of the lab's own", ("part", "from", "line", "sha256", "with"), rows, folded=False)
 
 
 def _swap(swap: Record) -> list[str]:
