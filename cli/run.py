@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from labs.core.launch import Framework
     from labs.core.run import Finished
 
+Precision = Literal["float64", "float32", "bfloat16"]
+
 
 @dataclass(frozen=True)
 class View:
@@ -55,6 +57,10 @@ def run(  # one parameter an option: this list is the manual
         list[str] | None,
         typer.Option(metavar="PART=FILE.py:NAME", help="Judge your own callable as this part; repeatable."),
     ] = None,
+    precision: Annotated[
+        Precision, typer.Option(help="What the torch side computes in; limits follow from it. Narrows the verdict.")
+    ] = "float64",
+    device: Annotated[str, typer.Option(metavar="NAME", help="Where the torch side computes, such as cuda.")] = "cpu",
     only: Annotated[
         list[str] | None,
         typer.Option(metavar="PATTERN", help="Judge only the items that match; repeatable. Narrows the verdict."),
@@ -84,6 +90,8 @@ def run(  # one parameter an option: this list is the manual
         "out": out,
         "threads": threads,
         "swap": tuple(swap or ()),
+        "precision": precision,
+        "device": device,
         "only": tuple(only or ()),
         "controls": not no_controls,
         "baseline": baseline,

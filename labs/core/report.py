@@ -47,6 +47,9 @@ def lab_report(
         "status": _status(checks, judged, expected, failures, own),
         "promised": len(promised(expected.rules)),
         "narrowed": _narrowed(request),
+        "precision": request.precision,
+        "device": request.device,
+        "unjudged": [{"name": name, "why": why} for name, why in expected.unjudged.items()],
         "swaps": [s.to_json() for s in _swaps(trial, judged)],
         "loosened": _loosened(settings.tolerances),
         "seconds": {**expected.seconds, **judged.seconds},
@@ -104,7 +107,8 @@ def _status(checks: Sequence[Check], judged: Judged, expected: Expected, failure
     good = (
         bool(checks)
         and all(c.status == "passed" for c in checks)
-        and all(v.status == "caught" for v in judged.verdicts)
+        and all(v.status in ("caught", "unseen") for v in judged.verdicts)
+        and (not judged.verdicts or any(v.status == "caught" for v in judged.verdicts))
         and not failures
         and not expected.wiring.problems
     )
@@ -158,7 +162,8 @@ def _trajectories(patterns: Sequence[str], checks: Sequence[Check]) -> list[str]
 
 
 def _narrowed(request: "Request") -> list[str]:
-    return [f"--only {p}" for p in request.only] + ([] if request.controls else ["--no-controls"])
+    precision = [] if request.precision == "float64" else [f"--precision {request.precision}"]
+    return [f"--only {p}" for p in request.only] + ([] if request.controls else ["--no-controls"]) + precision
 
 
 def _loosened(tolerances: Sequence[tuple[str, Tolerance]]) -> list[dict[str, Any]]:

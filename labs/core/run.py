@@ -20,6 +20,7 @@ from labs.core.errors import NothingCompared, RequestError
 from labs.core.investigate import investigate
 from labs.core.launch import Framework
 from labs.core.own_parts import own_parts
+from labs.core.precision import PRECISIONS, Target
 from labs.core.registry import user_code
 from labs.core.report import lab_report, run_report
 from labs.core.reports.json_text import json_text
@@ -47,6 +48,8 @@ class Request:
     timeout: float = 600.0
     command: tuple[str, ...] = ()
     swap: Mapping[str, str] = field(default_factory=dict)
+    precision: str = "float64"
+    device: str = "cpu"
     baseline: Path | None = None
 
 
@@ -118,7 +121,8 @@ def _begin(settings: Settings, request: Request, lanes: int, draft: Draft, scrat
     draft.write(f"{settings.name}/config.yaml", to_yaml(settings))
     place = scratch / settings.name
     with user_code(settings.lab):
-        return begin(settings, request.only, lanes, request.swap, draft.path / settings.name, place)
+        target = Target(PRECISIONS[request.precision], request.device)
+        return begin(settings, request.only, lanes, request.swap, draft.path / settings.name, place, target)
 
 
 def _expect(trial: Trial) -> Expected:

@@ -34,6 +34,8 @@ class Case:
     scratch: Path
     checkpoints: Path
     swap: Mapping[str, str] = field(default_factory=dict)
+    precision: str = "float64"
+    device: str = "cpu"
     good: Path | None = None  # items with the bits of this folder's files are not written again
 
 
@@ -173,6 +175,8 @@ def _task(case: Case, stage: Stage) -> Task:
         scratch=str(case.scratch),
         checkpoints=str(case.checkpoints),
         good=str(case.good or ""),
+        precision=case.precision,
+        device=case.device,
         resumes=bool(stage.after),
     )
 

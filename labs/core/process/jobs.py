@@ -19,6 +19,7 @@ class Task:
     inputs: folder of <name>.npy; out: folder that gets <item path>.npy; scratch, checkpoints: see `Place`.
     good: a folder with an earlier run's arrays: items whose dtype, shape and bits equal the file there are not written.
     resumes: the stage reads what an earlier stage left on disk.
+    precision: what floating-point inputs are cast to; device: where they are put; items come back as float64 on the CPU.
     """
 
     stage: str
@@ -30,6 +31,8 @@ class Task:
     checkpoints: str
     good: str = ""
     resumes: bool = False
+    precision: str = "float64"
+    device: str = "cpu"
 
 
 @dataclass(frozen=True)

@@ -80,8 +80,8 @@ def _perform(
         if not os.path.isdir(folder):  # noqa: PTH112 - pathlib is slow, and this is often
             os.makedirs(folder, exist_ok=True)  # noqa: PTH103
     before = left(task) if noted else ()
-    result = lab.STAGES[task.stage](config, load_inputs(task.inputs), parts, place)
-    items = arrays_of(task.stage, result)
+    result = lab.STAGES[task.stage](config, load_inputs(task.inputs, task.precision, task.device), parts, place)
+    items = arrays_of(task.stage, result, task.precision)
     if noted:
         memory.note(task, read, tuple(items), before)
     return save_items(items, task.out, task.good)

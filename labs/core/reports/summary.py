@@ -82,7 +82,7 @@ def doubts(lab: Record) -> list[str]:
 
     Where a check has failed, the lab's own parts may be what failed it, and the controls run on these parts.
     """
-    controls = [control_sentence(c) for c in lab["controls"] if c["status"] != "caught"]
+    controls = [control_sentence(c) for c in lab["controls"] if c["status"] not in ("caught", "unseen")]
     if len(controls) > 1 and failing(lab):
         controls = [f"{len(controls)} of {len(lab['controls'])} known faults can't be told while the run itself is red"]
     return [*controls, *(f"wiring: {p}" for p in lab["wiring"]["problems"])]
@@ -144,6 +144,8 @@ def verdict(lab: Record) -> list[str]:
     parts.append(_margin(lab))
     hits, controls = caught(lab)
     parts.append(f"{hits}/{controls} faults caught" if controls else "no faults tried")
+    unseen = sum(c["status"] == "unseen" for c in lab["controls"])
+    parts.append(f"{unseen} can't be seen in {lab.get('precision', 'this precision')}" if unseen else "")
     return [p for p in parts if p]
 
 
@@ -213,4 +215,6 @@ def again(lab: Record, bundle: str) -> Sequence[str]:
     names = [] if trouble(lab) else list(dict.fromkeys(c["name"] for c in failing(lab)))
     few = names if len(names) <= 10 else []  # noqa: PLR2004 - a command that still fits on a screen
     swaps = [word for s in lab.get("swaps", ()) for word in ("--swap", f"{s['part']}={s['source']}")]
+    for option, usual in (("precision", "float64"), ("device", "cpu")):
+        swaps += [f"--{option}", lab[option]] if lab.get(option, usual) != usual else []
     return ["lab", "run", f"{bundle}/{lab['name']}/config.yaml", *swaps, *(w for n in few for w in ("--only", n))]
