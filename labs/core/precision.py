@@ -1,8 +1,8 @@
 """Precision lanes: the torch side in float32 or bfloat16, held against the same float64 reference.
 
-The inputs are rounded to the precision's precision before either side sees them, so that an error is one of computing. A
-limit follows from the dtype and the tensor's magnitude: abs(observed - reference) <= factor · eps · max|reference|. How
-much a correct computation needs was measured over the shipped labs: see docs/decisions/NNNN-precision-lanes.md.
+The inputs are rounded to the narrower dtype before either side sees them, so that an error is one of computing. A limit
+follows from dtype and magnitude: abs(observed - reference) <= factor · eps · max|reference|. How much a correct
+computation needs was measured over the shipped labs: docs/decisions/NNNN-precision-lanes.md.
 """
 
 import dataclasses
@@ -22,10 +22,16 @@ ROUNDINGS_OF_FLOAT64 = "its bound is what float64 rounds"
 
 @dataclass(frozen=True)
 class Precision:
-    """One precision of the torch side; eps is the spacing of the dtype at 1."""
+    """One precision of the torch side. eps is the spacing of the dtype at 1.
+
+    factor: how many eps of its largest magnitude an item may be off; accumulated: where the lab says that rounding adds
+    up from step to step.
+    """
 
     name: str
     eps: float
+    factor: float = 0.0
+    accumulated: float = 0.0
 
     @property
     def narrow(self) -> bool:
@@ -33,10 +39,10 @@ class Precision:
         return self.name != "float64"
 
 
-FACTOR = 16.0  # times eps and the largest magnitude: an item may be off by this much
-ACCUMULATED = 64.0  # where the lab says that rounding adds up
 FLOAT64 = Precision("float64", 2.0**-52)
-PRECISIONS = {p.name: p for p in (FLOAT64, Precision("float32", 2.0**-23), Precision("bfloat16", 2.0**-7))}
+PRECISIONS = {
+    p.name: p for p in (FLOAT64, Precision("float32", 2.0**-23, 32.0, 64.0), Precision("bfloat16", 2.0**-7, 8.0, 32.0))
+}
 
 
 def rounded(precision: Precision, arrays: Arrays) -> Arrays:
@@ -66,7 +72,7 @@ def tolerances(
 
 def _tolerance(precision: Precision, lab: Lab, name: str, array: Array) -> Tolerance:
     added_up = next((why for pattern, why in lab.accumulates.items() if matches(name, (pattern,))), "")
-    factor = ACCUMULATED if added_up else FACTOR
+    factor = precision.accumulated if added_up else precision.factor
     reason = f"{factor:g} eps of {precision.name} times the largest magnitude{added_up and ': '}{added_up}"
     return Tolerance(factor * precision.eps * float(np.max(np.abs(array), initial=0.0)), 0.0, reason)
 

@@ -21,13 +21,14 @@ from labs.core.investigate import investigate
 from labs.core.launch import Framework
 from labs.core.own_parts import own_parts
 from labs.core.precision import PRECISIONS, Target
+from labs.core.process.jobs import NO_DEVICE
 from labs.core.registry import user_code
 from labs.core.report import lab_report, run_report
 from labs.core.reports.json_text import json_text
 from labs.core.reports.markdown import markdown
 from labs.core.storage.draft import Draft, open_draft
 from labs.core.swaps import looked_up
-from labs.core.trial import Expected, Trial, begin, conclude, expect, hand_over, save_arrays
+from labs.core.trial import Expected, Judged, Trial, begin, conclude, expect, hand_over, save_arrays
 
 LANES = 2  # processes that the controls of a single lab may fill; of several labs, each has one
 
@@ -87,6 +88,7 @@ def run(request: Request, framework: Framework, progress: Progress = lambda _tex
         for trial, known in zip(trials, expected, strict=True):
             with user_code(trial.settings.lab):
                 judged = conclude(trial, known, framework, deadline)
+                _refuse_device(request, judged)
                 own = own_parts(trial, judged.ran, framework, scratch / trial.settings.name, request.timeout)
                 checks = investigate(trial, known, judged, framework, scratch / trial.settings.name, deadline)
             save_arrays(trial, known, judged, checks)
@@ -123,6 +125,12 @@ def _begin(settings: Settings, request: Request, lanes: int, draft: Draft, scrat
     with user_code(settings.lab):
         target = Target(PRECISIONS[request.precision], request.device)
         return begin(settings, request.only, lanes, request.swap, draft.path / settings.name, place, target)
+
+
+def _refuse_device(request: Request, judged: Judged) -> None:
+    errors = [o.error for ran in judged.ran for o in ran.outcomes if o.error.startswith(NO_DEVICE)]
+    if errors:
+        raise RequestError(f"--device {request.device}: {errors[0]}")
 
 
 def _expect(trial: Trial) -> Expected:

@@ -98,7 +98,8 @@ def test_without_options_the_request_has_its_defaults(engine):
     main(["run"])
     assert seen == {
         "names": (), "changes": (), "seed": None, "out": Path("artifacts"), "python": None, "threads": None,
-        "only": (), "swap": {}, "precision": "float64", "device": "cpu", "baseline": None, "controls": True, "timeout": 600.0, "command": ("lab", "run"),
+        "swap": {}, "precision": "float64", "device": "cpu", "only": (), "baseline": None,
+        "controls": True, "timeout": 600.0, "command": ("lab", "run"),
         "closed": True,
     }  # fmt: skip
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+NO_DEVICE = "there is no such device"  # how an outcome says that --device can't be had
 NEEDS = "needs the module"  # how an outcome says that the interpreter lacks what a swapped-in part imports
 
 
@@ -19,7 +20,7 @@ class Task:
     inputs: folder of <name>.npy; out: folder that gets <item path>.npy; scratch, checkpoints: see `Place`.
     good: a folder with an earlier run's arrays: items whose dtype, shape and bits equal the file there are not written.
     resumes: the stage reads what an earlier stage left on disk.
-    precision: what floating-point inputs are cast to; device: where they are put; items come back as float64 on the CPU.
+    precision: what floats among the inputs are cast to; device: where they are put; items come back as float64.
     """
 
     stage: str

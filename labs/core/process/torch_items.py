@@ -59,7 +59,10 @@ def _read(file: str) -> NDArray[Any]:
 
 
 def arrays_of(stage: str, result: object, precision: str = "float64") -> dict[str, NDArray[Any]]:
-    """What a stage returned, as arrays; in a narrower precision floats are widened, which is exact. Raises StageError naming the first item that is not fit to be compared."""
+    """What a stage returned, as arrays; in a narrower precision floats are widened, which is exact.
+
+    Raises StageError naming the first item that is not fit to be compared.
+    """
     if not isinstance(result, Mapping):
         raise StageError(f"stage {stage} returned {_kind(result)}, expected a mapping of item names to tensors")
     widened = {n: _widened(value) for n, value in result.items()} if precision != "float64" else result

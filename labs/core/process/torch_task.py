@@ -1,5 +1,6 @@
 """One task in a child of the framework process: load, swap, call the stage, save. Python 3.10 syntax."""
 
+import contextlib
 import os
 import sys
 import time
@@ -11,7 +12,7 @@ from typing import Any
 import torch
 
 from labs.core.place import Place
-from labs.core.process.jobs import NEEDS, Job, Outcome, Task
+from labs.core.process.jobs import NEEDS, NO_DEVICE, Job, Outcome, Task
 from labs.core.process.mark import Mark, mark_file
 from labs.core.process.reuse import Memory, left, noting
 from labs.core.process.swap import StageError, Swap, guilty, lab_module, load_swap, with_swaps
@@ -80,11 +81,25 @@ def _perform(
         if not os.path.isdir(folder):  # noqa: PTH112 - pathlib is slow, and this is often
             os.makedirs(folder, exist_ok=True)  # noqa: PTH103
     before = left(task) if noted else ()
-    result = lab.STAGES[task.stage](config, load_inputs(task.inputs, task.precision, task.device), parts, place)
+    with _on(task.device):
+        inputs = load_inputs(task.inputs, task.precision, task.device)
+        result = lab.STAGES[task.stage](config, inputs, parts, place)
     items = arrays_of(task.stage, result, task.precision)
     if noted:
         memory.note(task, read, tuple(items), before)
     return save_items(items, task.out, task.good)
+
+
+def _on(device: str) -> contextlib.AbstractContextManager[Any]:
+    """Tensors that a stage makes are made on this device. Raises StageError when there is none."""
+    if device == "cpu":
+        return contextlib.nullcontext()
+    try:
+        torch.zeros((), device=device).cpu()
+        made: contextlib.AbstractContextManager[Any] = torch.device(device)
+    except Exception as error:  # noqa: BLE001 - each backend has its own
+        raise StageError(f"{NO_DEVICE}: {_line(error)}") from None
+    return made
 
 
 def failure(error: BaseException, index: int, rank: int, swaps: list[Swap], seconds: float) -> Outcome:
