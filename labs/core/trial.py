@@ -23,6 +23,7 @@ from labs.core.patterns import matches, picks
 from labs.core.precision import USUAL, Target, tolerances, unjudged
 from labs.core.schedule import Case, Order, Ran, finish, items_of, needed, orders, start
 from labs.core.storage.folder import save_array
+from labs.core.stored_inputs import with_stored
 from labs.core.wiring import Wiring, wiring
 from labs.core.witness import witness_checks
 
@@ -84,7 +85,7 @@ def begin(
     """
     lab, config = settings.lab, settings.config
     memory.require(settings.name, lab.footprint(config))
-    inputs = target.inputs(lab.inputs(config, Draw(settings.seed)))
+    inputs = target.inputs(with_stored(lab.inputs(config, Draw(settings.seed)), settings.tensors))
     place = scratch / "main"
     case = target.case(
         Case("main", config, folder / "inputs", folder / "observed", place, folder / "checkpoints", swap)
@@ -147,7 +148,7 @@ def _moved(trial: Trial, reference: Arrays, beside: Sequence[tuple[Bench, object
     if trial.target.precision.narrow:  # other inputs than the pinned ones
         return frozenset()
     at_default = [known for bench, _, known in beside if bench.config == usual]
-    if trial.settings.config == usual and trial.settings.seed == 0:
+    if trial.settings.config == usual and trial.settings.seed == 0 and not trial.settings.tensors:
         at_default.append(reference)
     known = pinned.read(lab)
     if known and not at_default:
