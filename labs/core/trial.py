@@ -15,7 +15,7 @@ from labs.core.errors import RequestError
 from labs.core.inputs import Draw
 from labs.core.items import Tolerance, plan, promised
 from labs.core.judge import Check, judge_all
-from labs.core.lab import Array, Arrays, Rule
+from labs.core.lab import Array, Arrays, Lab, Rule
 from labs.core.launch import Framework
 from labs.core.loading.nearest import nearest
 from labs.core.observed import Observed
