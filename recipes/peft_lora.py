@@ -2,7 +2,9 @@
 
     lab run lora --swap linear=recipes/peft_lora.py:linear --swap scale=recipes/peft_lora.py:scale
     lab run lora --set scaling=rslora --swap scale=recipes/peft_lora.py:scale
-    lab run lora --swap merge=recipes/peft_lora.py:merge --swap unmerge=recipes/peft_lora.py:unmerge
+    lab run lora --swap merge=recipes/peft_lora.py:merge --swap unmerge=recipes/peft_lora.py:unmerge --only 'merge/[wro]*'
+    lab run lora --swap merge=recipes/peft_lora.py:merge
+    lab run lora --swap merge=recipes/peft_lora.py:safe_merge
     lab run lora --swap framework_kaiming=recipes/peft_lora.py:initial_a --swap initialize_b=recipes/peft_lora.py:initial_b
 
 PEFT keeps the layout of nn.Linear: base weight [k,d] = W^T, lora_A [r,d] = A^T, lora_B [k,r] = B^T.
@@ -42,6 +44,13 @@ def merge(w, lora_a, lora_b, s):
     """merge() into the base weight."""
     made = filled(w, lora_a, lora_b, s)
     made.merge()
+    return made.base_layer.weight.T
+
+
+def safe_merge(w, lora_a, lora_b, s):
+    """merge(safe_merge=True), which looks for NaN before it lets go of the base."""
+    made = filled(w, lora_a, lora_b, s)
+    made.merge(safe_merge=True)
     return made.base_layer.weight.T
 
 

@@ -38,7 +38,7 @@ class Settings:
     threads: int
     save: str
     tolerances: tuple[tuple[str, Tolerance], ...]
-    tensors: Mapping[str, Stored] = field(default_factory=dict)
+    from_files: Mapping[str, Stored] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class _RunKeys:
         default_factory=dict,
         metadata={"doc": 'by item pattern, the first match counts: "trained/*": {atol: 1e-8, rtol: 1e-8, reason: "…"}'},
     )
-    tensors: dict[str, Stored] = field(
+    from_files: dict[str, Stored] = field(
         default_factory=dict,
         metadata={"doc": "inputs taken from files: base: {file: model.safetensors, name: q_proj.weight}"},
     )
@@ -222,7 +222,7 @@ def _settings(draft: _Draft) -> Settings:
         lines = [f"{draft.label(path)}: {text}" for path, text in problems]
         raise RequestError(validation.in_lines(lines[: validation.SHOWN_ERRORS], len(lines)))
     tolerances = tuple((key, Tolerance(t.atol, t.rtol, t.reason)) for key, t in found.tolerances.items())
-    tensors = {name: dataclasses.replace(s, file=str(Path(s.file).absolute())) for name, s in found.tensors.items()}
+    tensors = {name: dataclasses.replace(s, file=str(Path(s.file).absolute())) for name, s in found.from_files.items()}
     return Settings(draft.name, draft.lab, config, found.seed, found.threads, found.save, tolerances, tensors)
 
 
@@ -257,8 +257,8 @@ def _copied(old: "dataclasses.Field[Any]") -> object:
 def _tree(settings: Settings) -> dict[str, Any]:
     run = {"lab": _lab_key(settings.lab), "seed": settings.seed, "threads": settings.threads, "save": settings.save}
     tolerances = {pattern: dataclasses.asdict(tolerance) for pattern, tolerance in settings.tolerances}
-    tensors = {name: dataclasses.asdict(stored) for name, stored in settings.tensors.items()}
-    return {**run, "tolerances": tolerances, "tensors": tensors, **dataclasses.asdict(settings.config)}
+    tensors = {name: dataclasses.asdict(stored) for name, stored in settings.from_files.items()}
+    return {**run, "tolerances": tolerances, "from_files": tensors, **dataclasses.asdict(settings.config)}
 
 
 def _lab_key(lab: Lab) -> str:

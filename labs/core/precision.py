@@ -2,7 +2,7 @@
 
 The inputs are rounded to the narrower dtype before either side sees them, so that an error is one of computing. A limit
 follows from dtype and magnitude: abs(observed - reference) <= factor · eps · max|reference|. How much a correct
-computation needs was measured over the shipped labs: docs/decisions/NNNN-precision-lanes.md.
+computation needs was measured over the shipped labs: docs/decisions/0012-precision-lanes.md.
 """
 
 import dataclasses

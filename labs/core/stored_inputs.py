@@ -31,7 +31,7 @@ def with_stored(arrays: Arrays, stored: Mapping[str, Stored]) -> Arrays:
     found = dict(arrays)
     for name, where in stored.items():
         if name not in arrays:
-            raise RequestError(f"tensors.{name}: the lab has no such input{nearest(name, arrays)}")
+            raise RequestError(f"from_files.{name}: the lab has no such input{nearest(name, arrays)}")
         array = _cut(name, where, read_tensor(Path(where.file), where.name))
         _require(name, where, array, arrays[name])
         found[name] = array.astype(arrays[name].dtype)
@@ -48,11 +48,11 @@ def _cut(name: str, where: Stored, array: Array) -> Array:
         )
         return np.ascontiguousarray(turned[cuts])
     except (ValueError, TypeError, IndexError) as error:
-        raise RequestError(f"tensors.{name}.part: {where.part!r} is no slice of shape {_shape(turned)}") from error
+        raise RequestError(f"from_files.{name}.part: {where.part!r} is no slice of shape {_shape(turned)}") from error
 
 
 def _require(name: str, where: Stored, array: Array, drawn: Array) -> None:
-    said = f"tensors.{name}: {where.file}{where.name and ': '}{where.name}"
+    said = f"from_files.{name}: {where.file}{where.name and ': '}{where.name}"
     if (array.dtype.kind == "f") != (drawn.dtype.kind == "f"):
         raise RequestError(f"{said} holds {array.dtype}, expected {drawn.dtype}")
     if array.shape != drawn.shape:

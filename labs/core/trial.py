@@ -85,7 +85,7 @@ def begin(
     """
     lab, config = settings.lab, settings.config
     memory.require(settings.name, lab.footprint(config))
-    inputs = target.inputs(with_stored(lab.inputs(config, Draw(settings.seed)), settings.tensors))
+    inputs = target.inputs(with_stored(lab.inputs(config, Draw(settings.seed)), settings.from_files))
     place = scratch / "main"
     case = target.case(
         Case("main", config, folder / "inputs", folder / "observed", place, folder / "checkpoints", swap)
@@ -148,7 +148,7 @@ def _moved(trial: Trial, reference: Arrays, beside: Sequence[tuple[Bench, object
     if trial.target.precision.narrow:  # other inputs than the pinned ones
         return frozenset()
     at_default = [known for bench, _, known in beside if bench.config == usual]
-    if trial.settings.config == usual and trial.settings.seed == 0 and not trial.settings.tensors:
+    if trial.settings.config == usual and trial.settings.seed == 0 and not trial.settings.from_files:
         at_default.append(reference)
     known = pinned.read(lab)
     if known and not at_default:

@@ -2,7 +2,7 @@
 
 A .safetensors file is 8 bytes (the length of its header, little-endian), a JSON header {name: {dtype, shape,
 data_offsets}}, and the raw numbers. Read here rather than by the library, because NumPy has no bfloat16, in which most
-real weights are kept: its bits are the upper half of a float32. (docs/decisions/NNNN-tensor-files.md)
+real weights are kept: its bits are the upper half of a float32. (docs/decisions/0013-tensor-files.md)
 """
 
 import json
@@ -18,6 +18,16 @@ from labs.core.errors import RequestError
 from labs.core.loading.nearest import nearest
 
 HEADER = 100_000_000  # bytes: what the format itself allows
+DAMAGE = (
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    EOFError,
+    zipfile.BadZipFile,
+)
 DTYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
     "U8": "u1", "BOOL": "?",
@@ -36,7 +46,7 @@ def read_tensor(file: Path, name: str) -> NDArray[Any]:
         array = readers[file.suffix](file, name)
     except OSError as error:
         raise RequestError(f"{file}: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except DAMAGE as error:
         raise RequestError(f"{file}: damaged, or not what its name says ({type(error).__name__}: {error})") from error
     if array.dtype.kind == "f":
         array = array.astype(np.float64)

@@ -5,6 +5,7 @@ the file reports can't tell different stories.
 """
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ Record = Mapping[str, Any]
 
 STATUS = {"error": "not completed"}
 FEW = 6  # names in a sentence
+DISTANCE = re.compile(r" \([^()]* of the largest magnitude\)")  # differs from item to item
 SIDES = {"reference": "the reference is", "observed": "the torch side is", "both": "both sides are"}
 
 
@@ -160,7 +162,7 @@ def _libraries(swap: Record) -> str:
 
 def finding(lab: Record) -> str:
     """The diagnosis that explains most of the failed checks; "" where there is none."""
-    found = [c["diagnosis"] for c in lab["checks"] if c.get("diagnosis")]
+    found = [DISTANCE.sub("", c["diagnosis"]) for c in lab["checks"] if c.get("diagnosis")]
     return max(found, key=found.count, default="")
 
 
