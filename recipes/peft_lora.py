@@ -9,7 +9,9 @@
 
 PEFT keeps the layout of nn.Linear: base weight [k,d] = W^T, lora_A [r,d] = A^T, lora_B [k,r] = B^T.
 
-Found:
+Found: alpha/r, alpha/sqrt(r), forward, every gradient and both starts agree. merge() rounds a bfloat16 weight once,
+merge(safe_merge=True) rounds the product first and then the sum, as the lab does: some merged weights differ by one
+step.
 """
 
 import torch

@@ -1,4 +1,4 @@
-"""transformers' flattening collator and its causal mask over packed rows; tested with transformers 5.24.0, torch 2.13.0.
+"""transformers' flattening collator, and its causal mask over packed rows; tested with transformers 5.24.0, torch 2.13.0.
 
     lab run packing --swap pack=recipes/transformers_flattening.py:pack
     lab run packing --swap positions=recipes/transformers_flattening.py:positions
@@ -7,7 +7,8 @@
     lab run packing --swap mask=recipes/transformers_flattening.py:mask_with_all_ones
     lab run packing --swap mask=recipes/transformers_flattening.py:mask_with_a_cache
 
-Found:
+Found: row, segments, positions and boundaries agree, and so does the mask as long as it is told nothing. An all-ones
+mask or an empty cache switches isolation off: the torch side equals mask_leak.
 """
 
 import torch

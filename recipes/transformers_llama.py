@@ -5,7 +5,8 @@
     lab run block --swap attention=recipes/transformers_llama.py:attention
     lab run block --swap gate=recipes/transformers_llama.py:gate
 
-Found:
+Found: norm, rotation and attention compute in float32 whatever they are given: red in float64, diagnosed as that, and
+green in float32. The gate keeps its precision.
 """
 
 from types import SimpleNamespace

@@ -2,7 +2,7 @@
 
     lab run recipes/jax_block
 
-Found:
+Found: NumPy, torch and JAX agree three ways, at every intermediate.
 """
 
 import jax

@@ -2,7 +2,7 @@
 
     lab run recipes/jax_lora
 
-Found:
+Found: NumPy, torch and JAX agree three ways.
 """
 
 import functools
