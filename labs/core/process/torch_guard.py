@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
 
 from labs.core.process.mark import Mark
 from labs.core.process.swap import StageError, Swap
@@ -190,13 +191,18 @@ def _rehearsed(own: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     before = [_snapshot(copy) for copy in copies]
     starts = [_node(copy) for copy in copies]
     try:
-        result = own(*copied_args, **copied_kwargs)
+        with saved_tensors_hooks(_untouched, _untouched):  # a stage that counts what is saved must not count this
+            result = own(*copied_args, **copied_kwargs)
     except Exception:  # noqa: BLE001 - whatever it is, the stage meets it again without the swap
         return None
     finally:
         torch.set_rng_state(state)
     written = frozenset(n for n, (copy, was) in enumerate(zip(copies, before, strict=True)) if _changed(copy, was))
     return Form(_outline(result), written, frozenset(_reached(result, copies, starts)))
+
+
+def _untouched(tensor: Tensor) -> Tensor:
+    return tensor
 
 
 def _copied(value: Any) -> Any:

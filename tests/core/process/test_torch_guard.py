@@ -127,6 +127,13 @@ def test_a_random_part_draws_what_it_would_draw_without_a_guard(tmp_path):
     assert torch.equal(guard(torch.randperm, tmp_path, own=torch.randperm)(8), plain)
 
 
+def test_what_a_stage_sees_saved_is_the_parts_own(tmp_path):
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t.numel()) or t, lambda t: t):
+        guard(lambda x, w: x @ w, tmp_path, own=lambda x, w: (x @ w) * 2 / 2)(*operands()[:2])
+    assert sorted(kept) == [6, 12]
+
+
 def test_the_form_is_taken_anew_where_integers_differ(tmp_path):
     counted = guard(torch.bincount, tmp_path, own=torch.bincount)
     assert [len(counted(torch.tensor(ids))) for ids in ([0, 1], [0, 5])] == [2, 6]
