@@ -188,7 +188,7 @@ def _rehearsed(own: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     state = torch.get_rng_state()
     copied_args, copied_kwargs = _copied((args, kwargs))
     copies = list(_tensors((copied_args, copied_kwargs)))
-    before = [_snapshot(copy) for copy in copies]
+    before, versions = [_snapshot(copy) for copy in copies], [copy._version for copy in copies]  # noqa: SLF001
     starts = [_node(copy) for copy in copies]
     try:
         with saved_tensors_hooks(_untouched, _untouched):  # a stage that counts what is saved must not count this
@@ -197,8 +197,10 @@ def _rehearsed(own: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
         return None
     finally:
         torch.set_rng_state(state)
-    written = frozenset(n for n, (copy, was) in enumerate(zip(copies, before, strict=True)) if _changed(copy, was))
-    return Form(_outline(result), written, frozenset(_reached(result, copies, starts)))
+    # Also where the bits are the same: a step along a gradient of 0 writes what was there.
+    counted = {n for n, copy in enumerate(copies) if copy._version != versions[n]}  # noqa: SLF001
+    written = counted.union(n for n, copy in enumerate(copies) if _changed(copy, before[n]))
+    return Form(_outline(result), frozenset(written), frozenset(_reached(result, copies, starts)))
 
 
 def _untouched(tensor: Tensor) -> Tensor:

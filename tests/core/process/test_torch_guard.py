@@ -112,6 +112,10 @@ def test_a_part_that_has_to_write_into_its_input_may(tmp_path):
     guard(own_step, tmp_path, own=own_step)(parameter, gradient, 1.0)
     assert parameter.tolist() == [0.5] * 3
 
+    still = guard(own_step, tmp_path, own=own_step)
+    for value in (0.0, 0.5):  # the first step writes what was there
+        still(parameter, torch.full((3,), value), 1.0)
+
     def greedy(parameter, gradient, lr):
         own_step(parameter, gradient, lr)
         gradient.zero_()
