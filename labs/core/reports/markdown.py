@@ -36,6 +36,7 @@ def _lab(lab: Record) -> Iterator[str]:
     yield from _failures(lab)
     yield from _controls(lab)
     yield from _loosened(lab)
+    yield from _unjudged(lab)
     yield from _checks(lab)
     yield from _facts(lab)
     for own in lab.get("tables", ()):
@@ -122,6 +123,12 @@ def _facts(lab: Record) -> Iterator[str]:
 
 def _cell(value: Any) -> str:
     return escaped(value) if isinstance(value, str) else _short(value)
+
+
+def _unjudged(lab: Record) -> Iterator[str]:
+    """Items that a narrower precision says nothing of."""
+    rows = [[code(u["name"]), escaped(u["why"])] for u in lab.get("unjudged", ())]
+    yield from table(f"Not judged in {escaped(lab.get('precision', ''))}", ("item", "why"), rows, folded=True)
 
 
 def _loosened(lab: Record) -> Iterator[str]:
