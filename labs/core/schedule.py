@@ -73,7 +73,8 @@ class Ran:
                 return f"stage {self.stage.name}{rank}: {raised[0].error}"
             return f"stage {self.stage.name} raised{where}{rank}: {raised[0].error}{_place(raised[0].traceback)}"
         if len(self.outcomes) < self._ranks:
-            end = f"{self.result.end or 'no answer'}{_inside(self)}"
+            inside, end = _inside(self), self.result.end or "no answer"
+            end = f"{end.replace(', before its first stage', '') if inside else end}{inside}"
             return f"stage {self.stage.name}: {end}{_last_words(self.result.log_tail)}"
         return ""
 
