@@ -16,7 +16,6 @@ from labs.core.own_parts import OwnParts
 from labs.core.patterns import matches
 from labs.core.reports.summary import some
 from labs.core.schedule import Ran
-from labs.core.swaps import Swapped, completed, looked_up
 from labs.core.trial import Expected, Judged, Trial
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def lab_report(
         "precision": request.precision,
         "device": request.device,
         "unjudged": [{"name": name, "why": why} for name, why in expected.unjudged.items()],
-        "swaps": [s.to_json() for s in _swaps(trial, judged)],
+        "swaps": _swaps(trial, judged),
         "loosened": _loosened(settings.tolerances),
         "seconds": {**expected.seconds, **judged.seconds},
         "peak_rss_bytes": {
@@ -136,9 +135,14 @@ def _own(own: OwnParts) -> list[str]:
     return [f"the lab's own parts fail as well: {own.failure}"] if own.failure else []
 
 
-def _swaps(trial: Trial, judged: Judged) -> tuple[Swapped, ...]:
+def _swaps(trial: Trial, judged: Judged) -> list[dict[str, Any]]:
+    """Whose implementation was judged, part by part."""
+    if not trial.case.swap:
+        return []
+    from labs.core.swaps import completed, looked_up  # noqa: PLC0415 - few runs need it
+
     known = looked_up(trial.settings.lab, trial.case.swap)
-    return completed(known, (outcome for ran in judged.ran for outcome in ran.outcomes))
+    return [s.to_json() for s in completed(known, (outcome for ran in judged.ran for outcome in ran.outcomes))]
 
 
 def _moved(trial: Trial, expected: Expected) -> list[str]:

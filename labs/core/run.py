@@ -27,7 +27,6 @@ from labs.core.report import lab_report, run_report
 from labs.core.reports.json_text import json_text
 from labs.core.reports.markdown import markdown
 from labs.core.storage.draft import Draft, open_draft
-from labs.core.swaps import looked_up
 from labs.core.trial import Expected, Judged, Trial, begin, conclude, expect, hand_over, save_arrays
 
 LANES = 2  # processes that the controls of a single lab may fill; of several labs, each has one
@@ -71,8 +70,7 @@ def run(request: Request, framework: Framework, progress: Progress = lambda _tex
     deadline = time.monotonic() + request.timeout
     settings = _settings(request)
     held = _baseline(request, settings)
-    for asked in settings:
-        looked_up(asked.lab, request.swap)  # a wrong request is refused before anything is written
+    _look_up(request, settings)
     with open_draft(request.out, began) as draft:
         scratch = draft.path / ".scratch"  # no config can have this name
         lanes = (LANES if len(settings) == 1 else 1) if request.controls else 0
@@ -99,6 +97,15 @@ def run(request: Request, framework: Framework, progress: Progress = lambda _tex
         report = held(draft.path, report)
         _write(draft, report)
         return Finished(report, draft.publish())
+
+
+def _look_up(request: Request, settings: Sequence[Settings]) -> None:
+    """Refuse a part, file or name that is not there before anything is written."""
+    if request.swap:
+        from labs.core.swaps import looked_up  # noqa: PLC0415 - few runs need it
+
+        for asked in settings:
+            looked_up(asked.lab, request.swap)
 
 
 def _baseline(request: Request, settings: Sequence[Settings]) -> Callable[[Path, dict[str, Any]], dict[str, Any]]:

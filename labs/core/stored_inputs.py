@@ -9,7 +9,6 @@ import numpy as np
 from labs.core.errors import RequestError
 from labs.core.lab import Array, Arrays
 from labs.core.loading.nearest import nearest
-from labs.core.loading.tensor_files import read_tensor
 from labs.core.setting import setting
 
 
@@ -28,6 +27,10 @@ def with_stored(arrays: Arrays, stored: Mapping[str, Stored]) -> Arrays:
 
     Raises RequestError: no such input, another shape or another kind of number.
     """
+    if not stored:
+        return arrays
+    from labs.core.loading.tensor_files import read_tensor  # noqa: PLC0415 - few runs need it
+
     found = dict(arrays)
     for name, where in stored.items():
         if name not in arrays:
