@@ -33,7 +33,7 @@ class PartError(StageError):
 
 @dataclass
 class Guard:
-    """Stands for the part `swap.part`; `own` is the lab's own callable, `memo` off where ranks have to keep step."""
+    """Stands for the part `swap.part`; `own` is the lab's own callable; `remembers` not where ranks keep step."""
 
     swap: Swap
     own: Callable[..., Any]
@@ -51,7 +51,7 @@ class Guard:
         self._fit(args, kwargs)
         tensors = list(tensors_in((args, kwargs)))
         form = self._form(args, kwargs, tensors)
-        before = [snapshot(tensor) for tensor in tensors]
+        before = [snapshot(tensor) for tensor in tensors] if form else []
         starts = [graph_start(tensor) for tensor in tensors]
         self.mark.enter(self.swap.part)
         try:
@@ -64,9 +64,10 @@ class Guard:
         finally:
             self.mark.leave()
         if form is not None:
+            labels = self._labels(args, kwargs)
             self._compare(result, form)
-            self._compare_inputs(tensors, before, form)
-            self._compare_graph(result, tensors, starts, form)
+            self._compare_inputs(tensors, before, form, labels)
+            self._compare_graph(reached_by(result, tensors, starts), starts, form, labels)
         return result
 
     def _fit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -94,25 +95,27 @@ class Guard:
         if wrong:
             raise PartError(self.swap, f"returned {wrong}")
 
-    def _compare_inputs(self, tensors: list[Tensor], before: list[Any], form: Form) -> None:
+    def _compare_inputs(self, tensors: list[Tensor], before: list[Any], form: Form, labels: list[str]) -> None:
         for number, (tensor, was) in enumerate(zip(tensors, before, strict=True)):
             if number not in form.written and changed(tensor, was):
-                raise PartError(self.swap, f"writes into its input {self._input(number, len(tensors))}")
+                raise PartError(self.swap, f"writes into its input {labels[number]}")
 
-    def _compare_graph(self, result: object, tensors: list[Tensor], starts: list[Any], form: Form) -> None:
-        if not form.reached:
-            return
-        reached = reached_by(result, tensors, starts)
-        if not reached:
+    def _compare_graph(self, reached: set[int], starts: list[Any], form: Form, labels: list[str]) -> None:
+        if form.reached and not reached:
             raise PartError(self.swap, "returned a result that is cut off from the graph: nothing gets a gradient")
         lost = [n for n in sorted(form.reached - reached) if not leads_to(starts, n, reached)]
         if lost:
-            names = ", ".join(self._input(number, len(tensors)) for number in lost)
+            names = ", ".join(labels[number] for number in lost)
             raise PartError(self.swap, f"returned a result without a way back to {names}: no gradient gets there")
 
-    def _input(self, number: int, count: int) -> str:
-        """The name of the input tensor with this number, where every argument before it is a tensor too."""
-        return self._names[number] if count <= len(self._names) else f"number {number + 1} of {count}"
+    def _labels(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+        """What each input tensor is called: by its argument, and by its place where that holds several."""
+        names = [*self._names[: len(args)], *(f"argument {n + 1}" for n in range(len(self._names), len(args)))]
+        found: list[str] = []
+        for name, value in [*zip(names, args, strict=True), *kwargs.items()]:
+            count = len(list(tensors_in(value)))
+            found += [name] if isinstance(value, Tensor) else [f"{name}[{n}]" for n in range(count)]
+        return found
 
 
 def guarded(swap: Swap, own: Any, mark: Mark, ranks: int) -> Callable[..., Any]:

@@ -124,6 +124,21 @@ def test_a_part_that_has_to_write_into_its_input_may(tmp_path):
         guard(greedy, tmp_path, own=own_step)(parameter, gradient, 1.0)
 
 
+def test_an_input_is_called_by_its_argument_and_place(tmp_path):
+    def total(scale, pair, last):
+        return scale * pair[0] + pair[1] + last
+
+    def greedy(scale, pair, last):
+        pair[1].add_(1)
+        return total(scale, pair, last)
+
+    with pytest.raises(PartError, match=r"writes into its input pair\[1\]"):
+        guard(greedy, tmp_path, own=total)(2.0, [torch.ones(2), torch.ones(2)], torch.ones(2))
+    detached = guard(lambda s, p, last: total(s, p, last.detach()), tmp_path, own=total)
+    with pytest.raises(PartError, match="without a way back to last"):
+        detached(2.0, [torch.ones(2, requires_grad=True), torch.ones(2)], torch.ones(2, requires_grad=True))
+
+
 def test_a_random_part_draws_what_it_would_draw_without_a_guard(tmp_path):
     torch.manual_seed(3)
     plain = torch.randperm(8)
