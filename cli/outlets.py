@@ -1,15 +1,16 @@
 """Where a report goes beside stdout: the files that were asked for, and GitHub when it runs us."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from cli.output import say
 from labs.core.errors import CannotComplete, RequestError
 
-Record = Mapping[str, Any]
+if TYPE_CHECKING:
+    from labs.core.reports.summary import Record
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ def require_files(*paths: Path | None) -> None:
             raise RequestError(f"{path}: a folder, expected the file to write")
 
 
-def publish(report: Record, bundle: Path | None, outlets: Outlets) -> None:
+def publish(report: "Record", bundle: Path | None, outlets: Outlets) -> None:
     """Write the files that were asked for, and tell GitHub. Raises CannotComplete naming a file that can't be written.
 
     `bundle` holds the arrays that the page draws; None: there is none, as when the run did not get that far.
@@ -54,9 +55,11 @@ def publish_error(sentence: str, command: Sequence[str], outlets: Outlets) -> No
 
     What can't be written is said and no more: the error itself is the news.
     """
+    from labs.core.reports.json_text import writable
+
     run = {"status": "error", "sentence": sentence, "command": list(command)}
     try:
-        publish({"run": run, "environment": {}, "labs": []}, None, outlets)
+        publish({"run": writable(run), "environment": {}, "labs": []}, None, outlets)
     except CannotComplete as error:
         say(f"lab: {error}")
 
@@ -70,7 +73,7 @@ def write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8", newline="\n")
 
 
-def _tell_github(report: Record) -> None:
+def _tell_github(report: "Record") -> None:
     """Annotations go to stderr, which GitHub reads as well, so that stdout stays the result."""
     from labs.core.reports.github import annotations, step_summary
 

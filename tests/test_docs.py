@@ -63,6 +63,18 @@ def test_every_option_is_documented(name, option):
     assert re.search(rf"`{option}\b", section("Commands")), f"lab {name} {option}"
 
 
+def part_about(name):
+    """What the section says of one command: from the line that begins with it to the one that begins with another."""
+    parts = re.split(r"^(?=`lab )", section("Commands"), flags=re.MULTILINE)
+    return "".join(part for part in parts if part.startswith(f"`lab {name}`"))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_is_documented_where_its_command_is(name):
+    options = [p.opts for p in COMMANDS[name].params if p.opts[0][0] == "-" and "--help" not in p.opts]
+    assert [o for o in options if not any(re.search(rf"`{word}\b", part_about(name)) for word in o)] == []
+
+
 def options_of(command):
     return {option for p in command.params for option in (*p.opts, *p.secondary_opts)} | {"--help", "-h"}
 

@@ -11,7 +11,7 @@ import labs
 LABS = Path(labs.__file__).parent
 ENGINE_OF_WORKER = {  # what the framework process may import of the engine
     "setting", "place", "worker",
-    "process.child", "process.crew", "process.facts", "process.interpreter", "process.jobs", "process.lifeline",
+    "process.crew", "process.facts", "process.interpreter", "process.jobs", "process.lifeline",
     "process.mark", "process.origin", "process.preload", "process.reuse", "process.running", "process.start",
     "process.swap", "process.torch_child", "process.torch_difference", "process.torch_form", "process.torch_graph",
     "process.torch_guard", "process.torch_items", "process.torch_task",
@@ -39,7 +39,7 @@ def files(pattern):
 def worker_side():
     named = [p for name in labs.NAMES for p in (LABS / name).glob("*.py") if is_worker_side(p)]
     engine = [LABS / "core" / (module.replace(".", "/") + ".py") for module in ENGINE_OF_WORKER]
-    return [*named, *(path for path in engine if path.exists())]
+    return [*named, *engine]
 
 
 def is_worker_side(path):

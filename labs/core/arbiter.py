@@ -3,7 +3,7 @@
 `longdouble` has 11 more bits than float64 on x86. Distances are in ULP of the tensor's largest magnitude, so a side
 that merely rounds is a few ULP away and a side that is wrong is millions away. Where `longdouble` is no wider than
 float64 there is no arbiter. It runs the reference's own formulas, so it tells rounding from error, not a wrong formula
-from a right one: for that there are the witness, the controls and the pinned values (`labs.core.blame`).
+from a right one: for that there are the witness, the controls and the pinned values (`labs.core.investigate`).
 """
 
 from collections.abc import Iterable, Mapping

@@ -6,7 +6,6 @@ the values has all statistics, one that failed before has None for them.
 """
 
 import hashlib
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,6 +16,7 @@ from labs.core.compare import DECADES, Comparison, compare, compare_bound, diffe
 from labs.core.complaint import absence, complaint, element, unfitness
 from labs.core.items import Tolerance, default_rule, promised, tolerance_for
 from labs.core.lab import Array, Rule
+from labs.core.reports.json_text import writable
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Check:
 
     def to_json(self) -> dict[str, Any]:
         """Return the check as report.json has it: numbers that are not finite are the strings nan, inf, -inf."""
-        plain: dict[str, Any] = _plain(vars(self))
+        plain: dict[str, Any] = writable(vars(self))
         return plain
 
 
@@ -235,14 +235,3 @@ def _extra(name: str, array: Array) -> Check:
     message = "extra: the torch side yielded it and nobody promised it"
     check = Check(name, kind, "failed", "", array.shape, str(array.dtype), array.size, message=message)
     return replace(check, observed_sha256=digest(array))
-
-
-def _plain(value: Any) -> Any:
-    """Copy what json can't hold into what it can."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    return value

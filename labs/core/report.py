@@ -1,6 +1,5 @@
 """report.json as a value: what a run found, in the words of the schema, and the status that follows from it."""
 
-import math
 import re
 import resource
 import sys
@@ -14,6 +13,7 @@ from labs.core.judge import Check
 from labs.core.lab import Array
 from labs.core.own_parts import OwnParts
 from labs.core.patterns import matches
+from labs.core.reports.json_text import writable
 from labs.core.reports.summary import some
 from labs.core.schedule import Ran
 from labs.core.trial import Expected, Judged, Trial
@@ -66,7 +66,7 @@ def lab_report(
         "walk": [asdict(node) for node in settings.lab.walk(settings.config)],
         "trajectories": _trajectories(settings.lab.trajectories, checks),
     }
-    plain: dict[str, Any] = finite(entry)
+    plain: dict[str, Any] = writable(entry)
     return plain
 
 
@@ -84,18 +84,7 @@ def run_report(
         "exit_code": EXIT[status],
         "seconds": round((datetime.now(UTC) - began).total_seconds(), 3),
     }
-    return {"schema": SCHEMA, "run": head, "environment": {}, "labs": list(entries)}
-
-
-def finite(value: Any) -> Any:
-    """The same value for JSON: NaN and infinities as the strings "nan", "inf", "-inf", all the way down."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {k: finite(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(v) for v in value]
-    return value
+    return {"schema": SCHEMA, "run": writable(head), "environment": {}, "labs": list(entries)}
 
 
 def _status(checks: Sequence[Check], judged: Judged, expected: Expected, failures: Sequence[str], own: OwnParts) -> str:

@@ -6,7 +6,8 @@ torch is being imported all the while.
 
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -24,7 +25,7 @@ from labs.core.precision import PRECISIONS, Target
 from labs.core.process.jobs import NO_DEVICE
 from labs.core.registry import user_code
 from labs.core.report import lab_report, run_report
-from labs.core.reports.json_text import json_text
+from labs.core.reports.json_text import json_text, writable
 from labs.core.reports.markdown import markdown
 from labs.core.storage.draft import Draft, open_draft
 from labs.core.trial import Expected, Judged, Trial, begin, conclude, expect, hand_over, save_arrays
@@ -71,7 +72,7 @@ def run(request: Request, framework: Framework, progress: Progress = lambda _tex
     settings = _settings(request)
     held = _baseline(request, settings)
     _look_up(request, settings)
-    with open_draft(request.out, began) as draft:
+    with open_draft(request.out, began) as draft, _ended_before_it_is_removed(framework):
         scratch = draft.path / ".scratch"  # no config can have this name
         lanes = (LANES if len(settings) == 1 else 1) if request.controls else 0
         trials = [_begin(s, request, lanes, draft, scratch) for s in settings]
@@ -92,7 +93,7 @@ def run(request: Request, framework: Framework, progress: Progress = lambda _tex
             save_arrays(trial, known, judged, checks)
             entries.append(lab_report(trial, known, judged, checks, request, own))
         report = run_report(began, draft.name, request.command, entries)
-        report["environment"] = environment(request.command, framework.ready())
+        report["environment"] = writable(environment(request.command, framework.ready()))
         shutil.rmtree(scratch, ignore_errors=True)
         report = held(draft.path, report)
         _write(draft, report)
@@ -106,6 +107,16 @@ def _look_up(request: Request, settings: Sequence[Settings]) -> None:
 
         for asked in settings:
             looked_up(asked.lab, request.swap)
+
+
+@contextmanager
+def _ended_before_it_is_removed(framework: Framework) -> Iterator[None]:
+    """When the run fails, end its processes while its draft still stands: they would write on after it is removed."""
+    try:
+        yield
+    except BaseException:
+        framework.close()
+        raise
 
 
 def _baseline(request: Request, settings: Sequence[Settings]) -> Callable[[Path, dict[str, Any]], dict[str, Any]]:

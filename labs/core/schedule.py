@@ -7,7 +7,6 @@ complete (docs/decisions/0004-processes.md).
 """
 
 import dataclasses
-import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from labs.core.patterns import overlap
 from labs.core.process.exchange import TimedOut
 from labs.core.process.jobs import NEEDS, Job, JobResult, Outcome, Task
 from labs.core.process.mark import marked
+from labs.core.process.whereabouts import own_frames
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,7 @@ def _last_words(log: str) -> str:
 
 def _place(traceback: str) -> str:
     """The file and line that an error came from, by the last frame that is no library's."""
-    frames = re.findall(r'File "(.+?)", line (\d+)', traceback)
-    own = [f"{file}:{line}" for file, line in frames if "site-packages" not in file and "/core/process/" not in file]
+    own = own_frames(traceback)
     return f" ({own[-1]})" if own else ""
 
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labs.core.bundle import is_bundle, read_report
+from labs.core.reports.summary import Record
 from labs.core.storage.manifest import MANIFEST, Entry, files, is_plain, measure, read_manifest
-from labs.core.storage.rejudge import Record, lab_problems
+from labs.core.storage.rejudge import lab_problems
 from labs.core.storage.stored import DamagedBundle, kind_of, shown
 
 LATER = {"report.html", "junit.xml"}  # `lab report` makes them from the rest when the run is long over
@@ -34,10 +35,7 @@ def verify(bundle: Path) -> Verified:
     """
     is_bundle(bundle)
     done: Counter[str] = Counter()
-    try:
-        problems = list(_file_problems(bundle, done))
-    except OSError as error:
-        problems = [f"{error.filename}: can't be listed: {error.strerror}"]
+    problems = _damage(bundle, done)
     try:
         report = read_report(bundle)
     except DamagedBundle as error:
@@ -57,10 +55,14 @@ def damage(bundle: Path) -> tuple[str, ...]:
     Raises RequestError when `bundle` is no bundle at all.
     """
     is_bundle(bundle)
+    return tuple(_damage(bundle, Counter()))
+
+
+def _damage(bundle: Path, done: Counter[str]) -> list[str]:
     try:
-        return tuple(_file_problems(bundle, Counter()))
+        return list(_file_problems(bundle, done))
     except OSError as error:
-        return (f"{error.filename}: can't be listed: {error.strerror}",)
+        return [f"{error.filename}: can't be listed: {error.strerror}"]
 
 
 def _file_problems(bundle: Path, done: Counter[str]) -> Iterator[str]:

@@ -140,6 +140,21 @@ def test_the_shell_gets_config_names_without_slow_imports():
     assert done.stderr == "set()\n"
 
 
+def test_the_process_ends_with_its_answer_complete_and_without_pythons_clean_up():
+    code = (
+        "import atexit, sys; atexit.register(print, 'late'); from cli.main import main; sys.argv[1:] = ['list']; main()"
+    )
+    done = python(code)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "contrastive" in done.stdout
+    assert "late" not in done.stdout
+
+
+@pytest.mark.parametrize(("words", "code"), [(["nonsense"], 2), (["show", "nothing-like-this"], 2)])
+def test_the_exit_code_survives(words, code):
+    assert python(f"import sys; from cli.main import main; sys.argv[1:] = {words}; main()").returncode == code
+
+
 def test_sigterm_lets_the_command_clean_up():
     code = (
         "import sys, time, cli.list\n"

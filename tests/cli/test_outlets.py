@@ -88,6 +88,11 @@ def test_github_gets_annotations_on_stderr_and_a_summary(github, capsys):
     assert github.read_text() == markdown(reports.red())
 
 
+def test_half_a_character_in_an_error_is_no_error_of_its_own(github, tmp_path):
+    publish_error("no such file: \udcff", ["lab"], Outlets(tmp_path / "junit.xml"))
+    assert "no such file: ?" in github.read_text()
+
+
 def test_a_second_summary_is_appended(github):
     publish(reports.green(), None, Outlets())
     publish(reports.green(), None, Outlets())

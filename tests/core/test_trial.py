@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -147,11 +148,11 @@ def test_a_pattern_that_matches_nothing_compares_nothing_and_leaves_nothing(tanh
 
 
 def test_a_stage_that_raises_is_a_failure_with_its_error(tanh_layer, tmp_path):
-    change(tanh_layer, "torch_impl.py", "loss.backward()", "raise ValueError('no such thing')")
-    report, bundle = go(tanh_layer, tmp_path, controls=False)
+    change(tanh_layer, "torch_impl.py", "loss.backward()", "raise ValueError('no such thing: \\udcff')")
+    report, bundle = go(tanh_layer, tmp_path, controls=False, command=("lab", "run", "\udcff"))
     assert report["run"]["exit_code"] == 1
     (failure,) = report["labs"][0]["failures"]
-    assert failure.startswith("stage layer raised: ValueError: no such thing (")
+    assert failure.startswith("stage layer raised: ValueError: no such thing: ? (")
     assert failure.endswith("torch_impl.py:12)")
     assert bundle.is_dir()
 
@@ -232,7 +233,7 @@ from labs.core.launch import Framework
 with Framework(None, Path({str(tmp_path / "f")!r})) as framework:
     from labs.core.run import Request, run
     run(Request(names=({str(tanh_layer)!r},), out=Path({str(tmp_path / "o")!r})), framework)
-print([name for name in sys.modules if re.match("torch", name)] if (re := __import__("re")) else 0)
+print([name for name in sys.modules if name.startswith("torch")])
 """
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
@@ -253,9 +254,10 @@ def with_facts(lab):
 @pytest.mark.parametrize("save", ["all", "none"])
 def test_a_fact_is_stated_and_not_judged(tanh_layer, tmp_path, save):
     with_facts(tanh_layer)
-    report, _ = go(tanh_layer, tmp_path, changes=(f"save={save}",))
+    report, bundle = go(tanh_layer, tmp_path, changes=(f"save={save}",))
     (lab,) = report["labs"]
     assert report["run"]["exit_code"] == 0
+    assert verify(bundle).problems == ()
     assert lab["facts"] == [{"name": "facts/odd", "what": "what versions do differently", "value": True}]
     assert "facts/odd" not in {c["name"] for c in lab["checks"]}
 
@@ -312,7 +314,6 @@ def test_a_tolerance_for_no_item_is_a_mistyped_one(tanh_layer, tmp_path):
 
 def test_a_wrong_forward_formula_is_not_laid_on_the_torch_side(tanh_layer, tmp_path):
     change(tanh_layer, "reference.py", "config.scale *", "1.5 * config.scale *")
-    change(tanh_layer, "reference.py", "dz = 1.5 * config.scale", "dz = 1.5 * config.scale")
     report, _ = go(tanh_layer, tmp_path)
     found = checks_of(report)
     assert found["output", "close"]["status"] == "failed"
@@ -336,3 +337,21 @@ def test_a_fault_beside_a_good_run_that_fails_proves_nothing(tanh_layer, tmp_pat
     assert {c["status"] for c in report["labs"][0]["checks"]} == {"passed"}
     assert control["status"] == "missed"
     assert control["message"] == "the good run beside it fails at output, loss, grad/w, grad/x"
+
+
+def test_a_run_that_fails_leaves_nothing_though_its_stages_go_on_writing(tanh_layer, tmp_path):
+    head = "def layer(config, inputs, parts, place):"
+    endless = "while True:\n        with contextlib.suppress(OSError):\n            place.scratch.mkdir(parents=True)"
+    change(tanh_layer, "torch_impl.py", head, f"{head}\n    import contextlib\n    {endless}")
+    out = tmp_path / "out"
+
+    def interrupt(text):
+        if text == "waiting for torch":
+            until = time.monotonic() + 60
+            while not list(out.glob(".*/.scratch/*/main")) and time.monotonic() < until:
+                time.sleep(0.01)
+            raise KeyboardInterrupt
+
+    with Framework(None, tmp_path / "framework") as framework, pytest.raises(KeyboardInterrupt):
+        run(Request(names=(str(tanh_layer),), out=out, controls=False), framework, interrupt)
+    assert list(out.iterdir()) == []

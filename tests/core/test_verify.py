@@ -1,10 +1,8 @@
-import json
 import os
 import re
 import subprocess
 import sys
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -12,79 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from labs.core.bundle import open_draft, save_array
+from labs.core.bundle import save_array
 from labs.core.errors import RequestError
-from labs.core.items import Tolerance, plan, promised
-from labs.core.judge import Check, judge_all
-from labs.core.lab import identical, within, zero
-from labs.core.storage.manifest import files, measure, to_text
+from labs.core.storage.manifest import measure, to_text
 from labs.core.verify import verify
+from tests.core.sample_bundle import check_of, forge, make, rehash
 
 ROOT = Path(__file__).parents[2]
-RULES = (zero("grad/a"), identical("resume/w", "w"), within("error", "bound"))
-TOLERANCES = (("loose", Tolerance(1e-3, 0.0, "sums of a million terms")),)
-WITNESS = Check("grad/w", "witness", "passed", shape=(2, 3), dtype="float64", count=6, out_of_tolerance=0, headroom=3.0)
-
-
-def sides():
-    w = np.arange(1.0, 7.0).reshape(2, 3)
-    reference = {
-        "w": w,
-        "loose": w / 7,
-        "grad/a": np.zeros(3),
-        "mask": np.array([True, False]),
-        "bound": np.full(2, 0.5),
-    }
-    observed = {
-        "w": w * (1 + 1e-15), "loose": w / 7 + 1e-4, "grad/a": np.zeros(3), "mask": np.array([True, False]),
-        "resume/w": w * (1 + 1e-15), "error": np.array([0.25, -0.5]),
-    }  # fmt: skip
-    return reference, observed
-
-
-def entry(checks, promise):
-    passed = all(check.status == "passed" for check in checks)
-    return {
-        "name": "lora", "lab": "lora", "title": "", "seed": 0, "status": "passed" if passed else "failed",
-        "promised": promise, "narrowed": [], "loosened": [], "seconds": {}, "peak_rss_bytes": {}, "stages": [],
-        "failures": [], "wiring": {"spoils": 1, "problems": []}, "checks": [check.to_json() for check in checks],
-        "controls": [
-            {"name": "c", "why": "", "status": "caught", "must": ["w"], "may": [], "failed": ["w"],
-             "separation": {"good": 7.0, "fault": 9.0}},
-        ],
-    }  # fmt: skip
-
-
-def make(out, observed=None, save="all"):
-    """A bundle as a run writes it; `observed` replaces items of the good observed side, None removes one."""
-    reference, good = sides()
-    found = {name: array for name, array in {**good, **(observed or {})}.items() if array is not None}
-    rules = plan(RULES, reference)
-    checks = (*judge_all(rules, reference, found, TOLERANCES), WITNESS)
-    lab = entry(checks, len(promised(rules)))
-    code = int(lab["status"] != "passed")
-    run = {"id": "0", "created": "", "command": [], "status": lab["status"], "exit_code": code, "seconds": 1.0}
-    report = {"schema": "framework-lab/report/1", "run": run, "environment": {}, "labs": [lab]}
-    with open_draft(out, datetime.now(UTC)) as draft:
-        draft.write("report.json", json.dumps(report, indent=1))
-        draft.write("lora/config.yaml", f"lab: lora\nsave: {save}\nrank: 4\n")
-        for side, arrays in (("reference", reference), ("observed", found)):
-            for name, array in arrays.items():
-                if save == "all":
-                    save_array(draft.path / f"lora/{side}/{name}.npy", array)
-        return draft.publish()
-
-
-def forge(bundle, change):
-    """Change the report, then hash everything again as a careful forger would."""
-    report = json.loads((bundle / "report.json").read_text())
-    change(report)
-    (bundle / "report.json").write_text(json.dumps(report))
-    rehash(bundle)
-
-
-def rehash(bundle):
-    (bundle / "manifest.json").write_text(to_text(measure(bundle, name) for name, _ in files(bundle)))
 
 
 @pytest.fixture
@@ -131,7 +63,7 @@ def test_a_report_that_was_made_later_is_still_no_link(bundle):
 
 
 def test_the_summary_counts(bundle):
-    assert verify(bundle).summary.startswith("13 files hashed, 6 checks judged again; not again: 1 witness")
+    assert verify(bundle).summary.startswith("14 files hashed, 6 checks judged again; not again: 1 witness")
 
 
 @pytest.mark.parametrize("save", ["none", "failing"])
@@ -222,10 +154,6 @@ def test_a_linked_config_folder_is_not_read(bundle):
     assert " 0 checks judged again" in verify(bundle).summary
 
 
-def check_of(report, name, kind="close"):
-    return next(c for c in report["labs"][0]["checks"] if (c["name"], c["kind"]) == (name, kind))
-
-
 def pass_everything(report):
     report["run"].update(status="passed", exit_code=0)
     report["labs"][0]["status"] = "passed"
@@ -312,7 +240,7 @@ FORGED = [
     (lab(wiring={"spoils": 1, "problems": ["x"]}), "said to have passed"),
     (lab(status="failed"), "the run is said to have passed, and a lab did not"),
     (control(status="missed"), "said to have passed"),
-    (control(leaked=["x"]), "control c: caught, though it lists what was missed or leaked"),
+    (control(leaked=["x"]), "control alpha_without_rank: caught, though it lists what was missed or leaked"),
     (run(exit_code=1), "status 'passed' does not go with exit code 1"),
     (run(status="failed"), "status 'failed' does not go with exit code 0"),
     (lambda report: report["labs"].append(report["labs"][0]), "lora is reported 2 times"),
@@ -332,6 +260,23 @@ def test_statistics_may_differ_in_their_last_bits(bundle):
         lambda report: check_of(report, "loose").update(mean_abs=check_of(report, "loose")["mean_abs"] * (1 + 1e-12)),
     )
     assert verify(bundle).problems == ()
+
+
+def with_fact(bundle, value, array):
+    save_array(bundle / "lora/observed/facts/odd.npy", array)
+    forge(bundle, lab(facts=[{"name": "facts/odd", "what": "versions differ", "value": value}]))
+
+
+@pytest.mark.parametrize(("value", "array"), [(True, np.ones((), bool)), ("nan", np.array(np.nan)), (3, np.array(3))])
+def test_a_fact_that_no_check_reads_is_no_problem(bundle, value, array):
+    with_fact(bundle, value, array)
+    assert verify(bundle).problems == ()
+
+
+@pytest.mark.parametrize(("value", "array"), [(True, np.zeros((), bool)), (1.0, np.ones(1 << 16))])
+def test_a_fact_that_is_stated_otherwise_is_found(bundle, value, array):
+    with_fact(bundle, value, array)
+    assert verify(bundle).problems == ("lora: fact facts/odd: its array does not say what the report states",)
 
 
 def test_a_narrowed_run_may_hold_arrays_that_no_check_reads(bundle):
@@ -365,6 +310,7 @@ LIMITED = """
 import resource, sys
 from pathlib import Path
 from labs.core.verify import verify
+from tests.core.sample_bundle import check_of, forge, make, rehash
 taken = int(Path("/proc/self/status").read_text().split("VmData:")[1].split()[0]) << 10
 resource.setrlimit(resource.RLIMIT_DATA, (taken + (48 << 20), taken + (48 << 20)))
 print(verify(Path(sys.argv[1])))

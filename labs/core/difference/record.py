@@ -3,7 +3,7 @@
 from typing import Any
 
 from labs.core.difference.classes import CLASSES, FAILS, Change, Difference, counts, exit_code
-from labs.core.report import finite
+from labs.core.reports.json_text import writable
 
 SCHEMA = "framework-lab/diff/1"
 STATUS = {0: "passed", 1: "failed", 5: "nothing compared"}
@@ -32,7 +32,7 @@ def record(difference: Difference, fail_on: str) -> dict[str, Any]:
         "changes": [_change(change) for change in difference.changes],
         "facts": [vars(fact) for fact in difference.facts],
     }
-    plain: dict[str, Any] = finite(found)
+    plain: dict[str, Any] = writable(found)
     return plain
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _ANSWER = 0.2  # seconds that the signal and the few lines it writes have; the process is about to be killed anyway
-_FRAME = re.compile(r'File "(.+)", line (\d+)')
+_FRAME = re.compile(r'File "(.+?)", line (\d+)')
 _QUESTION = signal.SIGUSR1
 
 
@@ -41,10 +41,16 @@ def spots(asked: dict[int, str]) -> list[Spot]:
     return [_spot(file) for file in asked.values()]
 
 
+def own_frames(text: str) -> list[str]:
+    """The frames ("file.py:44") of a traceback or a dump that are no library's and not the engine's, in its order."""
+    frames = _FRAME.findall(text)
+    return [f"{file}:{line}" for file, line in frames if "site-packages" not in file and "/core/process/" not in file]
+
+
 def _spot(file: str) -> Spot:
     try:
-        frames = _FRAME.findall(Path(file).read_text(encoding="ascii", errors="replace"))
+        text = Path(file).read_text(encoding="ascii", errors="replace")
     except OSError:
         return Spot("", waiting=False)
-    own = [f"{name}:{line}" for name, line in frames if "site-packages" not in name and "/core/process/" not in name]
-    return Spot(own[0] if own else "", bool(frames) and "/torch/distributed/" in frames[0][0])
+    own, innermost = own_frames(text), _FRAME.search(text)
+    return Spot(own[0] if own else "", innermost is not None and "/torch/distributed/" in innermost[1])

@@ -47,9 +47,7 @@ def _commands(report: Record) -> Iterator[str]:
 
 def _check(lab: Record, check: Record) -> str:
     name = label(check)
-    parts = [f"{summary.decades(check)}: {check['message']}", summary.wrong_side(check), check.get("diagnosis") or ""]
-    told = "\n".join(p for p in [*parts, f"{PAGE}#{anchor(lab, name)}"] if p)
-    return error(f"{lab['name']}: {name}", told)
+    return error(f"{lab['name']}: {name}", "\n".join([*summary.told(check), f"{PAGE}#{anchor(lab, name)}"]))
 
 
 def error(title: str, message: object) -> str:

@@ -1,9 +1,11 @@
 """report.json as text: a line for each check, control, stage and table, so that it can be read, searched and compared.
 
-The innermost records are written by json's own fast encoder; indenting everything would take ten times as long.
+Numbers that JSON does not have are words in it: "nan", "inf", "-inf". The innermost records are written by json's own
+fast encoder; indenting everything would take ten times as long.
 """
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +15,23 @@ _DEEP = 4  # levels that are laid out: report, labs, one lab, its checks
 def json_text(value: Any) -> str:
     """The text of a JSON document, with a line end. Raises ValueError for NaN and infinities."""
     return _laid_out(value, 0) + "\n"
+
+
+def writable(value: Any) -> Any:
+    """The same value as a JSON file in UTF-8 can hold it, all the way down.
+
+    NaN and infinities become the strings "nan", "inf", "-inf"; half a character, as errors and file names of other
+    encodings can have, becomes "?".
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, str) and not value.isascii():
+        return value.encode(errors="replace").decode()
+    if isinstance(value, Mapping):
+        return {k: writable(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [writable(v) for v in value]
+    return value
 
 
 def _laid_out(value: Any, level: int) -> str:

@@ -63,9 +63,8 @@ def _check(lab: Record, check: Record) -> Case:
     name = label(check)
     if check["status"] == "passed":
         return Case(name)
-    parts = [f"{summary.decades(check)}: {check['message']}", summary.wrong_side(check), check.get("diagnosis") or ""]
-    parts += [summary.distances(check), f"see {PAGE}#{anchor(lab, name)}"]
-    return Case(name, "failure", check["kind"], "\n".join(p for p in parts if p))
+    told = [*summary.told(check), f"see {PAGE}#{anchor(lab, name)}"]
+    return Case(name, "failure", check["kind"], "\n".join(told))
 
 
 def _control(lab: Record, control: Record) -> Case:

@@ -71,9 +71,9 @@ def _failures(lab: Record) -> Iterator[str]:
 
 
 def _failure(check: Record) -> str:
-    parts = [f"{check['name']} ({summary.kind(check)}), {summary.decades(check)}: {check['message']}"]
-    parts += [summary.wrong_side(check), summary.distances(check), check.get("diagnosis") or ""]
-    return "\n".join(" ".join(p.split()) for p in parts if p)
+    head, *rest = summary.told(check)
+    lines = [f"{check['name']} ({summary.kind(check)}), {head}", *rest]
+    return "\n".join(" ".join(line.split()) for line in lines)
 
 
 def _checks(lab: Record) -> Iterator[str]:

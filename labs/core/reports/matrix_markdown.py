@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from labs.core.reports import matrix_summary as words
 from labs.core.reports.diff_summary import setting_value
 from labs.core.reports.markdown_text import code, escaped, table
-from labs.core.reports.summary import Record, number
+from labs.core.reports.summary import Record
 
 ROWS = 200  # items of a config
 
@@ -55,8 +55,7 @@ def _cell(cell: Record) -> str:
     """`drift 7.2 ULP, 6.8`: what is worse than the first variant, or failed, in bold."""
     name = escaped(cell["class"] or ("failed" if cell["failed"] else ""))
     shown = f"**{name}**" if cell["failed"] or cell["class"] in ("regression", "removed") else name
-    ulp = f"{number(cell['ulp']):.3g} ULP" if cell["ulp"] is not None else ""
-    parts = [" ".join(part for part in (shown, ulp) if part), words.decades(cell)]
+    parts = [" ".join(part for part in (shown, words.distance(cell)) if part), words.decades(cell)]
     return ", ".join(part for part in parts if part)
 
 

@@ -58,6 +58,11 @@ def decades(cell: Record) -> str:
     return diff_summary.decades(cell["headroom"]) if cell["there"] else ""
 
 
+def distance(cell: Record) -> str:
+    """`7.2 ULP`, "" where nothing moved or it is not known how far."""
+    return f"{number(cell['ulp']):.3g} ULP" if cell["ulp"] is not None else ""
+
+
 def cell(found: Record) -> str:
     """`~ 7.1`: the mark of the class, then the decades left; `!` before a value that failed."""
     mark = MARKS.get(found["class"], "")

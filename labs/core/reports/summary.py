@@ -43,6 +43,11 @@ def tightest(lab: Record) -> Record | None:
     return min([c for c in measured if c["kind"] == "close"] or measured, key=badness, default=None)
 
 
+def telling(lab: Record) -> Record | None:
+    """The check that a verdict speaks of: the worst failure, else the tightest."""
+    return next(iter(failing(lab)), None) or tightest(lab)
+
+
 def limit(check: Record) -> float | None:
     """What the worst element was allowed to be off: atol + rtol * abs(reference); None without a tolerance."""
     tolerance, worst = check.get("tolerance"), check.get("worst")
@@ -66,6 +71,12 @@ def distances(check: Record) -> str:
         return ""
     reference, observed = number(arbiter["reference_ulp"]), number(arbiter["observed_ulp"])
     return f"observed {observed:.3g} ULP from the formulas in longdouble, reference {reference:.3g}"
+
+
+def told(check: Record) -> list[str]:
+    """What a failed check says, a sentence each: how far off, what, which side, and the fault that it equals."""
+    head = f"{decades(check)}: {check['message']}"
+    return [s for s in (head, wrong_side(check), distances(check), check.get("diagnosis") or "") if s]
 
 
 def caught(lab: Record) -> tuple[int, int]:
@@ -178,11 +189,8 @@ def _checks(lab: Record) -> str:
 
 
 def _margin(lab: Record) -> str:
-    failed = failing(lab)
-    check = failed[0] if failed else tightest(lab)
-    if check is None:
-        return ""
-    return f"{decades(check)} ({check['name']})"
+    check = telling(lab)
+    return f"{decades(check)} ({check['name']})" if check else ""
 
 
 def decades(check: Record) -> str:

@@ -5,20 +5,20 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from labs.core.items import REPLACING, Tolerance, promised
 from labs.core.judge import Check, judge
 from labs.core.lab import Array, Rule
+from labs.core.reports.json_text import writable
+from labs.core.reports.summary import Record
 from labs.core.storage.folder import Folder
 from labs.core.storage.stored import DamagedBundle, plain_file, shown
-
-Record = Mapping[str, Any]
 
 COMPARED = (
     "status", "shape", "dtype", "count", "max_abs", "mean_abs", "p99_abs", "max_rel", "max_ulp", "worst",
     "out_of_tolerance", "headroom", "blunt_share", "reference_sha256", "observed_sha256",
 )  # fmt: skip
+FACT = 64  # elements: a fact is a number
 LAST_BITS = 1e-9  # relative: sums and logarithms may round otherwise on another machine
 _SAVE = re.compile(rb"^save: *(all|failing|none)\b", re.MULTILINE)
 
@@ -32,7 +32,7 @@ def lab_problems(bundle: Path, lab: Record, done: Counter[str]) -> Iterator[str]
         for record in lab["checks"]:
             for problem in _check_problems(record, *sides, everything, done):
                 yield f"{name}: {shown(record['name'])} ({shown(record['kind'])}): {problem}"
-        for problem in _unread(lab, *sides):
+        for problem in (*_unread(lab, *sides), *_other_facts(lab, sides[1])):
             yield f"{name}: {problem}"
     except DamagedBundle as error:
         yield str(error)
@@ -127,11 +127,19 @@ def _unread(lab: Record, reference: Folder, observed: Folder) -> Iterator[str]:
     }
     for side, folder, read in (
         ("reference", reference, own | others["within"]),
-        ("observed", observed, names | others["identical"]),
+        ("observed", observed, names | others["identical"] | {fact["name"] for fact in lab.get("facts", ())}),
     ):
         for item in folder:
             if item not in read:
                 yield f"{side}/{shown(item)}.npy: stored, and no check in report.json reads it"
+
+
+def _other_facts(lab: Record, observed: Folder) -> Iterator[str]:
+    """Facts that the report states otherwise than the torch side did, where that was kept."""
+    for fact in lab.get("facts", ()):
+        stored = observed.get(fact["name"])
+        if stored is not None and (stored.size > FACT or writable(stored.tolist()) != fact.get("value")):
+            yield f"fact {shown(fact['name'])}: its array does not say what the report states"
 
 
 def _claims(lab: Record) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from labs.core.reports import matrix_summary as words
 from labs.core.reports.diff_summary import setting_value
-from labs.core.reports.summary import Record, count, number
+from labs.core.reports.summary import Record, count
 from labs.core.reports.template import policy, rendered
 
 HERE = Path(__file__).parent
@@ -38,11 +38,10 @@ def _config(config: Record) -> dict[str, Any]:
 
 def _cell(cell: Record) -> dict[str, Any]:
     """What a cell shows: its class in words and as a colour, how far, what is left."""
-    ulp = f"{number(cell['ulp']):.3g} ULP" if cell["ulp"] is not None else ""
     kind = cell["class"] if cell["class"] in words.MARKS else ""
     return {
         "style": "failed" if cell["failed"] else kind or "none",
         "name": "failed" if cell["failed"] and not kind else kind,
-        "ulp": ulp,
+        "ulp": words.distance(cell),
         "decades": words.decades(cell),
     }

@@ -38,7 +38,7 @@ def config(lab: Record, arrays: Stored, where: str, budget: Budget) -> Config:
     failed = summary.failing(lab)
     shown = failed[: budget.cards]
     charts, absent = curves.charts(lab, arrays) if budget.drawings else ([], [])
-    told = failed[0] if failed else summary.tightest(lab)
+    told = summary.telling(lab)
     faults, remark = checks.faults(lab, budget.faults)
     return Config(
         id=anchor(lab, ""),

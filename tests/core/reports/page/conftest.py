@@ -14,7 +14,7 @@ from labs.core.inputs import Draw
 from labs.core.items import plan
 from labs.core.judge import judge_all
 from labs.core.patterns import matches
-from labs.core.report import finite
+from labs.core.reports.json_text import writable
 from labs.core.storage.folder import save_array
 from tests.cli.samples import reports
 from tests.core.reports.page import chromium
@@ -64,7 +64,7 @@ def made(sides):
         drawn = [c["name"] for c in checks if matches(c["name"], LAB.trajectories)]
         lab = reports.lab("block", lab="block", title=LAB.title, checks=checks, status="failed" if failed else "passed")
         report = reports.report({**lab, "walk": walk, "trajectories": drawn})
-        return json.loads(json.dumps(finite(report)))  # tuples become lists, as a file has them
+        return json.loads(json.dumps(writable(report)))  # tuples become lists, as a file has them
 
     return make
 
