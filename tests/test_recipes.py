@@ -58,6 +58,14 @@ def test_a_recipe_whose_library_is_missing_is_a_sentence(tmp_path, monkeypatch, 
     assert "part scale needs the module 'peft'" in capsys.readouterr().out
 
 
+def test_a_lab_whose_library_is_missing_is_a_sentence(tmp_path, monkeypatch, capsys):
+    if find_spec("jax"):
+        pytest.skip("jax is here")
+    monkeypatch.chdir(ROOT)
+    assert main(["run", "recipes/jax_lora", "--no-controls", "--out", str(tmp_path)]) == 3
+    assert "needs the module 'jax'" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", ["rms_norm", "flash_attention"])
 def test_torchs_own_parts_agree(name, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)

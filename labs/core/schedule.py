@@ -84,8 +84,8 @@ class Ran:
 
     @property
     def unequipped(self) -> bool:
-        """True when a swapped-in part could not be loaded for want of a library: nothing was tried."""
-        return any(o.where and o.error.startswith(f"part {o.where} {NEEDS}") for o in self.outcomes)
+        """True when a swapped-in part or the lab itself lacks a library: nothing was tried."""
+        return any(o.error.startswith((f"part {o.where} {NEEDS}", f"torch_impl.py {NEEDS}")) for o in self.outcomes)
 
     @property
     def crashed(self) -> bool:

@@ -55,13 +55,21 @@ def _load_swaps(job: Job, task: Task, swaps: list[Swap]) -> None:
 
 def _parts(job: Job, task: Task, rank: int, ranks: int, swaps: list[Swap]) -> Any:
     """The lab's parts with the swapped ones in their places, the user's behind a guard."""
-    own = lab_module(job.package, job.path, "torch_impl").PARTS
+    own = _torch_impl(job).PARTS
     if all(swap.fault for swap in swaps):
         return with_swaps(own, {swap.part: swap.callable for swap in swaps})
     from labs.core.process.torch_guard import guarded  # noqa: PLC0415 - few runs need it
 
     mark = Mark(mark_file(task.scratch, task.stage, rank))
     return with_swaps(own, {s.part: guarded(s, getattr(own, s.part, None), mark, ranks) for s in swaps})
+
+
+def _torch_impl(job: Job) -> ModuleType:
+    """The lab's torch side; one written with another library may lack it here."""
+    try:
+        return lab_module(job.package, job.path, "torch_impl")
+    except ModuleNotFoundError as error:
+        raise StageError(f"torch_impl.py {NEEDS} {error.name!r}, which {sys.executable} does not have") from error
 
 
 def _found(swaps: list[Swap]) -> tuple[dict[str, Any], ...]:
