@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -19,6 +19,8 @@ from labs.core.errors import CannotComplete, NothingCompared, RequestError
 if TYPE_CHECKING:
     from labs.core.launch import Framework
     from labs.core.run import Finished
+
+Precision = Literal["float64", "float32", "bfloat16"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,14 @@ def run(  # one parameter an option: this list is the manual
         typer.Option(metavar="PATH", help="Another interpreter that has torch and NumPy, for the framework side."),
     ] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Torch threads, instead of the config's.")] = None,
+    swap: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PART=FILE.py:NAME", help="Judge your own callable as this part; repeatable."),
+    ] = None,
+    precision: Annotated[
+        Precision, typer.Option(help="What the torch side computes in; limits follow from it. Narrows the verdict.")
+    ] = "float64",
+    device: Annotated[str, typer.Option(metavar="NAME", help="Where the torch side computes, such as cuda.")] = "cpu",
     only: Annotated[
         list[str] | None,
         typer.Option(metavar="PATTERN", help="Judge only the items that match; repeatable. Narrows the verdict."),
@@ -79,6 +89,9 @@ def run(  # one parameter an option: this list is the manual
         "seed": seed,
         "out": out,
         "threads": threads,
+        "swap": tuple(swap or ()),
+        "precision": precision,
+        "device": device,
         "only": tuple(only or ()),
         "controls": not no_controls,
         "baseline": baseline,
@@ -119,8 +132,9 @@ def _finished(request: dict[str, Any], framework: "Framework", progress: Progres
     with framework:
         from labs.core.run import Request  # NumPy, pydantic, yaml
         from labs.core.run import run as run_labs
+        from labs.core.swaps import parsed
 
-        return run_labs(Request(**request), framework, progress)
+        return run_labs(Request(**{**request, "swap": parsed(request["swap"])}), framework, progress)
 
 
 def _shown(finished: "Finished", view: View) -> str:

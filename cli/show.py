@@ -1,16 +1,13 @@
 """`lab show`: what a lab computes, promises and can be given."""
 
-import dataclasses
 import json
 from collections.abc import Callable, Iterator, Sequence
-from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cli.list import complete_config
 from cli.output import emit
-from labs.core.errors import RequestError
 
 if TYPE_CHECKING:
     from labs.core.config import Settings
@@ -29,14 +26,17 @@ def show(
     ],
     yaml: Annotated[bool, typer.Option("--yaml", help="Print a commented config to start from.")] = False,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema for editors.")] = False,
+    part: Annotated[
+        str | None, typer.Option(metavar="PART", help="Print a file to start your own part from.", show_default=False)
+    ] = None,
 ) -> Callable[[], int]:
     """Show a lab: equations, items, parts, controls with reasons, resolved config."""
-    if yaml and schema:
-        raise typer.BadParameter("--yaml and --schema exclude each other")
-    return lambda: _show(name, yaml=yaml, schema=schema)
+    if yaml + schema + bool(part) > 1:
+        raise typer.BadParameter("--yaml, --schema and --part exclude each other")
+    return lambda: _show(name, yaml=yaml, schema=schema, part=part)
 
 
-def _show(name: str, *, yaml: bool, schema: bool) -> int:
+def _show(name: str, *, yaml: bool, schema: bool, part: str | None) -> int:
     from labs.core import config  # imports pydantic and yaml
 
     settings = config.resolve(name)
@@ -44,6 +44,10 @@ def _show(name: str, *, yaml: bool, schema: bool) -> int:
         emit(config.commented_yaml(settings))
     elif schema:
         emit(json.dumps(config.schema(settings.lab), indent=2))
+    elif part is not None:
+        from labs.core.stub import stub
+
+        emit(stub(settings.lab, part, name))
     else:
         emit("\n".join(_sections(settings, config.to_yaml(settings))))
     return 0
@@ -54,7 +58,7 @@ def _sections(settings: "Settings", resolved: str) -> Iterator[str]:
     yield f"{lab.name}: {lab.title}"
     yield from _section("Equations", lab.equations.strip("\n").splitlines())
     yield from _section("Items", _pairs(list(lab.items.items())))
-    yield from _section("Parts", _pairs(list(_parts(lab))))
+    yield from _section("Parts", [*_conventions(lab), *_pairs(list(_parts(lab)))])
     yield from _section("Controls", [line for c in lab.controls for line in _control(c)])
     yield from _section(f"Config {settings.name}", resolved.splitlines())
 
@@ -68,25 +72,21 @@ def _pairs(pairs: Sequence[tuple[str, str]]) -> list[str]:
     return [f"{left:<{width}}  {right}" for left, right in pairs]
 
 
+def _conventions(lab: "Lab") -> list[str]:
+    """What holds for all parts: shapes and names."""
+    from labs.core.part_fields import conventions
+
+    text = conventions(lab)
+    return [*text.splitlines(), "", "A file to start from: lab show NAME --part PART", ""] if text else []
+
+
 def _parts(lab: "Lab") -> Iterator[tuple[str, str]]:
     """The swappable callables: what each does, then its signature, both as the lab's parts.py writes them."""
-    if not (lab.path / "parts.py").is_file():
-        return
-    for part in dataclasses.fields(_parts_record(lab)):
-        signature = part.type if isinstance(part.type, str) else str(part.type)
-        doc = part.metadata.get("doc", "")
+    from labs.core.part_fields import described, part_fields
+
+    for part in part_fields(lab):
+        doc, signature = described(part)
         yield from [(part.name, doc), ("", signature)] if doc else [(part.name, signature)]
-
-
-def _parts_record(lab: "Lab") -> type[Any]:
-    try:
-        module = import_module(f"{lab.package}.parts")
-    except Exception as error:
-        raise RequestError(f"{lab.path / 'parts.py'}: {type(error).__name__}: {error}") from error
-    for value in vars(module).values():
-        if isinstance(value, type) and dataclasses.is_dataclass(value) and value.__module__ == module.__name__:
-            return value
-    raise RequestError(f"{lab.path / 'parts.py'}: no dataclass of parts in it")
 
 
 def _control(control: "Control") -> list[str]:

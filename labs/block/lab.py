@@ -180,6 +180,7 @@ LAB = Lab(
     footprint=footprint,
     problems=problems,
     tables=tables,
+    accumulates=dict.fromkeys(("train/*", "resume/*"), "every step starts from the last"),
     walk=walk,
     trajectories=("train/loss", "train/param/*", "train/exp_avg", "train/exp_avg_sq"),
 )

@@ -22,6 +22,7 @@ from labs.core.loading.nearest import nearest
 from labs.core.loading.strict_yaml import KeyPath
 from labs.core.loading.yaml_text import dump
 from labs.core.setting import setting
+from labs.core.stored_inputs import Stored
 
 T = TypeVar("T")
 
@@ -37,6 +38,7 @@ class Settings:
     threads: int
     save: str
     tolerances: tuple[tuple[str, Tolerance], ...]
+    from_files: Mapping[str, Stored] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,10 @@ class _RunKeys:
     tolerances: dict[str, Loosened] = field(
         default_factory=dict,
         metadata={"doc": 'by item pattern, the first match counts: "trained/*": {atol: 1e-8, rtol: 1e-8, reason: "…"}'},
+    )
+    from_files: dict[str, Stored] = field(
+        default_factory=dict,
+        metadata={"doc": "inputs taken from files: base: {file: model.safetensors, name: q_proj.weight}"},
     )
 
 
@@ -216,7 +222,8 @@ def _settings(draft: _Draft) -> Settings:
         lines = [f"{draft.label(path)}: {text}" for path, text in problems]
         raise RequestError(validation.in_lines(lines[: validation.SHOWN_ERRORS], len(lines)))
     tolerances = tuple((key, Tolerance(t.atol, t.rtol, t.reason)) for key, t in found.tolerances.items())
-    return Settings(draft.name, draft.lab, config, found.seed, found.threads, found.save, tolerances)
+    tensors = {name: dataclasses.replace(s, file=str(Path(s.file).absolute())) for name, s in found.from_files.items()}
+    return Settings(draft.name, draft.lab, config, found.seed, found.threads, found.save, tolerances, tensors)
 
 
 def _unreasoned(keys: _RunKeys) -> list[tuple[KeyPath, str]]:
@@ -250,7 +257,8 @@ def _copied(old: "dataclasses.Field[Any]") -> object:
 def _tree(settings: Settings) -> dict[str, Any]:
     run = {"lab": _lab_key(settings.lab), "seed": settings.seed, "threads": settings.threads, "save": settings.save}
     tolerances = {pattern: dataclasses.asdict(tolerance) for pattern, tolerance in settings.tolerances}
-    return {**run, "tolerances": tolerances, **dataclasses.asdict(settings.config)}
+    tensors = {name: dataclasses.asdict(stored) for name, stored in settings.from_files.items()}
+    return {**run, "tolerances": tolerances, "from_files": tensors, **dataclasses.asdict(settings.config)}
 
 
 def _lab_key(lab: Lab) -> str:

@@ -7,7 +7,7 @@ lanes: the cases of a lane run in one process, lanes side by side.
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from labs.core.schedule import Case, Ran, items_of
 
 HEAD_START = 4  # controls that run while the stages of the run itself hold another CPU
 
+NOT_EXERCISED = "not exercised"
 Tolerances = Sequence[tuple[str, Tolerance]]
 
 
@@ -45,7 +46,10 @@ class Bench:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of one control: caught, missed (a check of `must` passed) or leaked (another check failed)."""
+    """What became of one control: caught, missed (a check of `must` passed) or leaked (another check failed).
+
+    In a narrow precision also unseen: its effect stays inside the limits of every item.
+    """
 
     control: Control
     status: str
@@ -114,7 +118,7 @@ def _case(
     name: str, config: Any, scratch: Path, out: Path, swap: Mapping[str, str] | None = None, good: Path | None = None
 ) -> Case:
     own = scratch / "places" / name
-    return Case(name, config, scratch / "inputs", out, own, own / "checkpoints", swap or {}, good)
+    return Case(name, config, scratch / "inputs", out, own, own / "checkpoints", swap or {}, good=good)
 
 
 def verdicts(
@@ -124,10 +128,12 @@ def verdicts(
     facts: Collection[str],
     ran: Sequence[Ran],
     tolerances: Tolerances,
+    *,
+    narrow: bool = False,
 ) -> tuple[Verdict, ...]:
     """Judge the good run once, then each control where its items have other bits than the good run's.
 
-    `facts` are items that nobody judges.
+    `facts` are items that nobody judges; `narrow`: a precision in which a fault can be smaller than the limits.
     """
     paths = _judged(items_of(bench.good, ran), facts)
     good = {(c.name, c.kind): c for c in judge_all(rules, reference, Observed(paths), tolerances, recorded=False)}
@@ -137,8 +143,20 @@ def verdicts(
     for control, case in bench.faulty:
         broken = [r.failure for r in ran if r.case is case and r.failure]
         checks = _judge_changed(_judged(items_of(case, ran), facts), paths, rules, reference, good, tolerances)
-        found.append(verdict(control, tuple(good.values()), checks, f"not exercised: {broken[0]}" if broken else doubt))
-    return tuple(found)
+        found.append(
+            verdict(control, tuple(good.values()), checks, f"{NOT_EXERCISED}: {broken[0]}" if broken else doubt)
+        )
+    return tuple(map(_where_seen, found)) if narrow else tuple(found)
+
+
+def _where_seen(verdict: Verdict) -> Verdict:
+    """In a narrow precision a fault counts as caught where one item shows it, and as unseen where none can."""
+    if verdict.message.startswith(NOT_EXERCISED):  # such as one that casts what it loads to float64
+        return replace(verdict, status="unseen")
+    if verdict.status != "missed" or verdict.message or verdict.leaked:
+        return verdict
+    seen = [name for name in verdict.failed if matches(name, verdict.control.must)]
+    return replace(verdict, status="caught", missed=()) if seen else replace(verdict, status="unseen")
 
 
 def _judged(paths: Mapping[str, Path], facts: Collection[str]) -> dict[str, Path]:

@@ -202,7 +202,7 @@ def _rounded(ref: F64, obs: F64) -> str | None:
         if np.isfinite(rounded).all() and (distance := _distance(rounded, obs)) <= CLOSE:
             return f"the reference rounded to {name}, {_to(distance)}"
     if _distance(ref, obs) <= 8 * float(np.finfo(np.float32).eps):
-        return f"agrees to float32 precision ({_distance(ref, obs):.0e} of the largest magnitude), not to float64"
+        return f"agrees to float32 precision, not to float64 ({_distance(ref, obs):.0e} of the largest magnitude)"
     return None
 
 

@@ -143,6 +143,8 @@ class Lab:
     facts: item -> sentence, for what torch versions do differently: the torch side has to yield these scalars, the
     report states them and a diff shows them, but no side is right, so they are not judged.
     tables(config, reference) -> tables for the reports.
+    accumulates: fnmatch pattern -> why rounding adds up in such items: a wider limit in a narrower precision.
+    unjudged: precision -> {fnmatch pattern: why such items mean nothing there} (`--precision`).
     walk(config) -> the nodes that report.html steps through, the loss first.
     trajectories: patterns of items whose leading axis is the training step; report.html draws them as curves.
     """
@@ -162,6 +164,8 @@ class Lab:
     problems: Callable[[Any], Sequence[tuple[str, str]]] = _no_problems
     facts: Mapping[str, str] = field(default_factory=dict)
     tables: Callable[[Any, Mapping[str, Array]], Sequence[Table]] = _no_tables
+    accumulates: Mapping[str, str] = field(default_factory=dict)
+    unjudged: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     walk: Callable[[Any], tuple[Node, ...]] = _no_walk
     trajectories: tuple[str, ...] = ()
     package: str = ""

@@ -1,5 +1,6 @@
 """report.json as a value: what a run found, in the words of the schema, and the status that follows from it."""
 
+import re
 import resource
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from labs.core.items import Tolerance, promised
 from labs.core.judge import Check
 from labs.core.lab import Array
+from labs.core.own_parts import OwnParts
 from labs.core.patterns import matches
 from labs.core.reports.json_text import writable
 from labs.core.reports.summary import some
@@ -20,23 +22,34 @@ if TYPE_CHECKING:
     from labs.core.run import Request
 
 SCHEMA = "framework-lab/report/1"
+SECONDS = re.compile(r"was stopped after [\d.e+]+ s")
+NOT_ASKED = OwnParts()
 EXIT = {"passed": 0, "failed": 1, "error": 3}
 
 
 def lab_report(
-    trial: Trial, expected: Expected, judged: Judged, checks: Sequence[Check], request: "Request"
+    trial: Trial,
+    expected: Expected,
+    judged: Judged,
+    checks: Sequence[Check],
+    request: "Request",
+    own: OwnParts = NOT_ASKED,
 ) -> dict[str, Any]:
     """One entry of `labs`: checks, controls and everything else that decides the lab's status."""
     settings = trial.settings
-    failures = _stage_failures(judged.ran) + _absent_facts(trial, judged) + _moved(trial, expected)
+    failures = [*_stage_failures(judged.ran), *_own(own), *_absent_facts(trial, judged), *_moved(trial, expected)]
     entry: dict[str, Any] = {
         "name": settings.name,
         "lab": settings.lab.name,
         "title": settings.lab.title,
         "seed": settings.seed,
-        "status": _status(checks, judged, expected, failures),
+        "status": _status(checks, judged, expected, failures, own),
         "promised": len(promised(expected.rules)),
         "narrowed": _narrowed(request),
+        "precision": request.precision,
+        "device": request.device,
+        "unjudged": [{"name": name, "why": why} for name, why in expected.unjudged.items()],
+        "swaps": _swaps(trial, judged),
         "loosened": _loosened(settings.tolerances),
         "seconds": {**expected.seconds, **judged.seconds},
         "peak_rss_bytes": {
@@ -74,13 +87,16 @@ def run_report(
     return {"schema": SCHEMA, "run": writable(head), "environment": {}, "labs": list(entries)}
 
 
-def _status(checks: Sequence[Check], judged: Judged, expected: Expected, failures: Sequence[str]) -> str:
-    if any(r.crashed for r in judged.ran):
+def _status(checks: Sequence[Check], judged: Judged, expected: Expected, failures: Sequence[str], own: OwnParts) -> str:
+    if any(r.unequipped for r in judged.ran) or own.failure:
+        return "error"
+    if any(r.crashed for r in judged.ran) and not own.complete:
         return "error"
     good = (
         bool(checks)
         and all(c.status == "passed" for c in checks)
-        and all(v.status == "caught" for v in judged.verdicts)
+        and all(v.status in ("caught", "unseen") for v in judged.verdicts)
+        and (not judged.verdicts or any(v.status == "caught" for v in judged.verdicts))
         and not failures
         and not expected.wiring.problems
     )
@@ -90,10 +106,32 @@ def _status(checks: Sequence[Check], judged: Judged, expected: Expected, failure
 def _stage_failures(ran: Sequence[Ran]) -> list[str]:
     """What went wrong in the stages; an error that many share, such as one while importing, is said once."""
     stages: dict[str, list[str]] = {}
+    failed = {r.stage.name for r in ran if r.failure}
     for r in ran:
-        if r.failure:
-            stages.setdefault(r.failure.removeprefix(f"stage {r.stage.name}"), []).append(r.stage.name)
+        before = [name for name in r.stage.after if name in failed]
+        if before:  # its own error is only that what it reads is not there
+            stages.setdefault(f": what {', '.join(before)} leaves is not there", []).append(r.stage.name)
+        elif r.failure:
+            what = r.failure.removeprefix(f"stage {r.stage.name}").replace(f", in stage {r.stage.name}", "")
+            what = SECONDS.sub("was stopped at the time limit", what)  # a moment apart is no difference
+            stages.setdefault(what, []).append(r.stage.name)
     return [f"stage{'s' * (len(names) > 1)} {', '.join(names)}{what}" for what, names in stages.items()]
+
+
+def _own(own: OwnParts) -> list[str]:
+    if own.complete:
+        return ["the lab's own parts complete these stages, so the swapped-in part is to blame"]
+    return [f"the lab's own parts fail as well: {own.failure}"] if own.failure else []
+
+
+def _swaps(trial: Trial, judged: Judged) -> list[dict[str, Any]]:
+    """Whose implementation was judged, part by part."""
+    if not trial.case.swap:
+        return []
+    from labs.core.swaps import completed, looked_up  # noqa: PLC0415 - few runs need it
+
+    known = looked_up(trial.settings.lab, trial.case.swap)
+    return [s.to_json() for s in completed(known, (outcome for ran in judged.ran for outcome in ran.outcomes))]
 
 
 def _moved(trial: Trial, expected: Expected) -> list[str]:
@@ -117,7 +155,8 @@ def _trajectories(patterns: Sequence[str], checks: Sequence[Check]) -> list[str]
 
 
 def _narrowed(request: "Request") -> list[str]:
-    return [f"--only {p}" for p in request.only] + ([] if request.controls else ["--no-controls"])
+    precision = [] if request.precision == "float64" else [f"--precision {request.precision}"]
+    return [f"--only {p}" for p in request.only] + ([] if request.controls else ["--no-controls"]) + precision
 
 
 def _loosened(tolerances: Sequence[tuple[str, Tolerance]]) -> list[dict[str, Any]]:

@@ -20,12 +20,15 @@ from labs.core.environment import environment
 from labs.core.errors import NothingCompared, RequestError
 from labs.core.investigate import investigate
 from labs.core.launch import Framework
+from labs.core.own_parts import own_parts
+from labs.core.precision import PRECISIONS, Target
+from labs.core.process.jobs import NO_DEVICE
 from labs.core.registry import user_code
 from labs.core.report import lab_report, run_report
 from labs.core.reports.json_text import json_text, writable
 from labs.core.reports.markdown import markdown
 from labs.core.storage.draft import Draft, open_draft
-from labs.core.trial import Expected, Trial, begin, conclude, expect, hand_over, save_arrays
+from labs.core.trial import Expected, Judged, Trial, begin, conclude, expect, hand_over, save_arrays
 
 LANES = 2  # processes that the controls of a single lab may fill; of several labs, each has one
 
@@ -46,6 +49,8 @@ class Request:
     timeout: float = 600.0
     command: tuple[str, ...] = ()
     swap: Mapping[str, str] = field(default_factory=dict)
+    precision: str = "float64"
+    device: str = "cpu"
     baseline: Path | None = None
 
 
@@ -66,6 +71,7 @@ def run(request: Request, framework: Framework, progress: Progress = lambda _tex
     deadline = time.monotonic() + request.timeout
     settings = _settings(request)
     held = _baseline(request, settings)
+    _look_up(request, settings)
     with open_draft(request.out, began) as draft, _ended_before_it_is_removed(framework):
         scratch = draft.path / ".scratch"  # no config can have this name
         lanes = (LANES if len(settings) == 1 else 1) if request.controls else 0
@@ -81,15 +87,26 @@ def run(request: Request, framework: Framework, progress: Progress = lambda _tex
         for trial, known in zip(trials, expected, strict=True):
             with user_code(trial.settings.lab):
                 judged = conclude(trial, known, framework, deadline)
+                _refuse_device(request, judged)
+                own = own_parts(trial, judged.ran, framework, scratch / trial.settings.name, request.timeout)
                 checks = investigate(trial, known, judged, framework, scratch / trial.settings.name, deadline)
             save_arrays(trial, known, judged, checks)
-            entries.append(lab_report(trial, known, judged, checks, request))
+            entries.append(lab_report(trial, known, judged, checks, request, own))
         report = run_report(began, draft.name, request.command, entries)
         report["environment"] = writable(environment(request.command, framework.ready()))
         shutil.rmtree(scratch, ignore_errors=True)
         report = held(draft.path, report)
         _write(draft, report)
         return Finished(report, draft.publish())
+
+
+def _look_up(request: Request, settings: Sequence[Settings]) -> None:
+    """Refuse a part, file or name that is not there before anything is written."""
+    if request.swap:
+        from labs.core.swaps import looked_up  # noqa: PLC0415 - few runs need it
+
+        for asked in settings:
+            looked_up(asked.lab, request.swap)
 
 
 @contextmanager
@@ -124,7 +141,14 @@ def _begin(settings: Settings, request: Request, lanes: int, draft: Draft, scrat
     draft.write(f"{settings.name}/config.yaml", to_yaml(settings))
     place = scratch / settings.name
     with user_code(settings.lab):
-        return begin(settings, request.only, lanes, request.swap, draft.path / settings.name, place)
+        target = Target(PRECISIONS[request.precision], request.device)
+        return begin(settings, request.only, lanes, request.swap, draft.path / settings.name, place, target)
+
+
+def _refuse_device(request: Request, judged: Judged) -> None:
+    errors = [o.error for ran in judged.ran for o in ran.outcomes if o.error.startswith(NO_DEVICE)]
+    if errors:
+        raise RequestError(f"--device {request.device}: {errors[0]}")
 
 
 def _expect(trial: Trial) -> Expected:

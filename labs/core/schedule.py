@@ -18,7 +18,8 @@ from labs.core.lab import Lab, Stage
 from labs.core.launch import Framework
 from labs.core.patterns import overlap
 from labs.core.process.exchange import TimedOut
-from labs.core.process.jobs import Job, JobResult, Outcome, Task
+from labs.core.process.jobs import NEEDS, Job, JobResult, Outcome, Task
+from labs.core.process.mark import marked
 from labs.core.process.whereabouts import own_frames
 
 
@@ -33,6 +34,8 @@ class Case:
     scratch: Path
     checkpoints: Path
     swap: Mapping[str, str] = field(default_factory=dict)
+    precision: str = "float64"
+    device: str = "cpu"
     good: Path | None = None  # items with the bits of this folder's files are not written again
 
 
@@ -65,16 +68,35 @@ class Ran:
         raised = sorted((o for o in self.outcomes if o.status != "ok"), key=lambda o: o.error.startswith(STOPPED))
         if raised:
             where = f" in part {raised[0].where}" if raised[0].where else ""
-            rank = f" on rank {raised[0].rank}" if self.stage.ranks(self.case.config) > 1 else ""
+            rank = f" on rank {raised[0].rank}" if self._ranks > 1 else ""
+            if raised[0].where and raised[0].error.startswith(f"part {raised[0].where}"):  # a sentence with its place
+                return f"stage {self.stage.name}{rank}: {raised[0].error}"
             return f"stage {self.stage.name} raised{where}{rank}: {raised[0].error}{_place(raised[0].traceback)}"
-        if len(self.outcomes) < self.stage.ranks(self.case.config):
-            return f"stage {self.stage.name}: {self.result.end or 'no answer'}{_last_words(self.result.log_tail)}"
+        if len(self.outcomes) < self._ranks:
+            inside, end = _inside(self), self.result.end or "no answer"
+            end = f"{end.replace(', before its first stage', '') if inside else end}{inside}"
+            return f"stage {self.stage.name}: {end}{_last_words(self.result.log_tail)}"
         return ""
+
+    @property
+    def _ranks(self) -> int:
+        return self.stage.ranks(self.case.config)
+
+    @property
+    def unequipped(self) -> bool:
+        """True when a swapped-in part or the lab itself lacks a library: nothing was tried."""
+        return any(o.error.startswith((f"part {o.where} {NEEDS}", f"torch_impl.py {NEEDS}")) for o in self.outcomes)
 
     @property
     def crashed(self) -> bool:
         """True when a process died or hung, as opposed to a Python error that it could report."""
         return bool(self.failure) and all(o.status == "ok" for o in self.outcomes)
+
+
+def _inside(ran: Ran) -> str:
+    """The swapped-in part that a process did not come back from."""
+    part = marked(str(ran.case.scratch), ran.stage.name, ran.stage.ranks(ran.case.config)) if ran.case.swap else ""
+    return f", inside part {part} ({ran.case.swap.get(part, '')})" if part else ""
 
 
 def _last_words(log: str) -> str:
@@ -153,6 +175,8 @@ def _task(case: Case, stage: Stage) -> Task:
         scratch=str(case.scratch),
         checkpoints=str(case.checkpoints),
         good=str(case.good or ""),
+        precision=case.precision,
+        device=case.device,
         resumes=bool(stage.after),
     )
 

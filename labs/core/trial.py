@@ -4,8 +4,9 @@ import shutil
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from labs.core import memory, pinned
 from labs.core.config import Settings
@@ -19,8 +20,10 @@ from labs.core.launch import Framework
 from labs.core.loading.nearest import nearest
 from labs.core.observed import Observed
 from labs.core.patterns import matches, picks
+from labs.core.precision import USUAL, Target, tolerances, unjudged
 from labs.core.schedule import Case, Order, Ran, finish, items_of, needed, orders, start
 from labs.core.storage.folder import save_array
+from labs.core.stored_inputs import with_stored
 from labs.core.wiring import Wiring, wiring
 from labs.core.witness import witness_checks
 
@@ -36,6 +39,7 @@ class Trial:
     case: Case
     main: tuple[Order, ...]
     beside: tuple[tuple[tuple[Bench, ...], tuple[Order, ...]], ...]  # lanes of controls, and the jobs of each
+    target: Target = USUAL
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,7 @@ class Expected:
     beside: tuple[tuple[Bench, tuple[Rule, ...], Arrays], ...]  # of each bench, in the order of the lanes
     moved: frozenset[str]  # items of the reference that lost their pinned values
     seconds: Mapping[str, float]
+    unjudged: Mapping[str, str] = field(default_factory=dict)  # items that this precision says nothing of, and why
 
 
 @dataclass(frozen=True)
@@ -71,17 +76,20 @@ def begin(
     swap: Mapping[str, str],
     folder: Path,
     scratch: Path,
+    target: Target = USUAL,
 ) -> Trial:
     """Draw the inputs, write them where the framework process reads them, and lay out the jobs.
 
     The lab's own stages share a process, as long as none of them crashes; beside a stranger's part each has its own.
-    lanes: how many processes the controls may fill at once; 0 for a run without them.
+    lanes: how many processes the controls may fill at once; 0 for a run without them. target: precision and device.
     """
     lab, config = settings.lab, settings.config
     memory.require(settings.name, lab.footprint(config))
-    inputs = lab.inputs(config, Draw(settings.seed))
+    inputs = target.inputs(with_stored(lab.inputs(config, Draw(settings.seed)), settings.from_files))
     place = scratch / "main"
-    case = Case("main", config, folder / "inputs", folder / "observed", place, folder / "checkpoints", swap)
+    case = target.case(
+        Case("main", config, folder / "inputs", folder / "observed", place, folder / "checkpoints", swap)
+    )
     save_all(case.inputs, inputs)
     partners = [r.other for r in lab.rules(config) if r.kind == "identical" and matches(r.item, only)]
     stages = needed(lab, (*only, *partners) if only else ("*",))
@@ -91,13 +99,15 @@ def begin(
         lab, stages, [case], name=f"{folder.name}/run", share="nothing" if swap else "stages", threads=threads, log=log
     )
     beside = []
-    for number, lane in enumerate(benches(lab, scratch / "controls", folder / "controls", lanes) if lanes else ()):
+    made = benches(lab, scratch / "controls", folder / "controls", lanes) if lanes else ()
+    for number, drawn in enumerate(made):
+        lane = tuple(map(target.bench, drawn))
         for bench in lane:
             save_all(bench.good.inputs, bench.inputs)
         cases = [case for bench in lane for case in bench.cases]
         name = f"{folder.name}/controls/{number}"
         beside.append((lane, orders(lab, lab.stages, cases, name=name, share="everything", threads=1, log=log)))
-    return Trial(settings, only, folder, inputs, case, main, tuple(beside))
+    return Trial(settings, only, folder, inputs, case, main, tuple(beside), target)
 
 
 def hand_over(trial: Trial, framework: Framework) -> None:
@@ -108,33 +118,37 @@ def hand_over(trial: Trial, framework: Framework) -> None:
 
 def expect(trial: Trial) -> Expected:
     """Everything that needs no torch: reference, checks, witness and wiring; computed while torch is importing."""
-    lab, config, tolerances = trial.settings.lab, trial.settings.config, trial.settings.tolerances
+    lab, config, stated = trial.settings.lab, trial.settings.config, trial.settings.tolerances
+    precision = trial.target.precision
     seconds: dict[str, float] = {}
     with timed(seconds, "reference"):
         reference = lab.reference(config, trial.inputs)
         every = plan(lab.rules(config), reference)
-    _refuse_idle_patterns(tolerances, promised(every))
+    _refuse_idle_patterns(stated, promised(every))
     if trial.settings.save == "all":  # now, while there is time
         save_all(trial.folder / "reference", reference)
-    rules = tuple(r for r in every if selected(r.item, r.kind, trial.only))
     _refuse_idle_witnesses(lab, reference)
+    silent = unjudged(precision, lab, every)
+    rules = tuple(r for r in every if selected(r.item, r.kind, trial.only) and r.item not in silent)
     with timed(seconds, "witness"):
         witnesses = tuple(w for w in lab.witnesses if selected(w.item, "witness", trial.only))
         proofs = witness_checks(witnesses, config, trial.inputs, reference, trial.settings.seed)
     with timed(seconds, "wiring"):
-        wired = wiring(rules, reference, tolerances)
+        wired = wiring(rules, reference, tolerances(precision, lab, reference, stated))
     with timed(seconds, "reference of controls"):
-        beside = tuple(_known(lab, bench) for lane, _ in trial.beside for bench in lane)
+        beside = tuple(_known(trial, bench) for lane, _ in trial.beside for bench in lane)
     unselected = frozenset(promised(every)) - frozenset(promised(rules))
     moved = _moved(trial, reference, beside)
-    return Expected(reference, rules, unselected, proofs, wired, beside, moved, seconds)
+    return Expected(reference, rules, unselected, proofs, wired, beside, moved, seconds, silent)
 
 
 def _moved(trial: Trial, reference: Arrays, beside: Sequence[tuple[Bench, object, Arrays]]) -> frozenset[str]:
     """What the reference no longer gives as pinned at the default config, computed anew where no part of the run is."""
     lab, usual = trial.settings.lab, trial.settings.lab.config()
+    if trial.target.precision.narrow:  # other inputs than the pinned ones
+        return frozenset()
     at_default = [known for bench, _, known in beside if bench.config == usual]
-    if trial.settings.config == usual and trial.settings.seed == 0:
+    if trial.settings.config == usual and trial.settings.seed == 0 and not trial.settings.from_files:
         at_default.append(reference)
     known = pinned.read(lab)
     if known and not at_default:
@@ -156,9 +170,15 @@ def _refuse_idle_witnesses(lab: Lab, reference: Arrays) -> None:
         raise RequestError(f"{lab.name}: the reference has no {', '.join(idle)}, which witnesses in lab.py stand for")
 
 
-def _known(lab: Lab, bench: Bench) -> tuple[Bench, tuple[Rule, ...], Arrays]:
+def _known(trial: Trial, bench: Bench) -> tuple[Bench, tuple[Rule, ...], Arrays]:
+    lab = trial.settings.lab
     reference = lab.reference(bench.config, bench.inputs)
-    return bench, plan(lab.rules(bench.config), reference), reference
+    silent = _silent(trial, bench.config, reference)
+    return bench, tuple(r for r in plan(lab.rules(bench.config), reference) if r.item not in silent), reference
+
+
+def _silent(trial: Trial, config: Any, reference: Arrays) -> dict[str, str]:
+    return unjudged(trial.target.precision, trial.settings.lab, plan(trial.settings.lab.rules(config), reference))
 
 
 def selected(item: str, kind: str, only: tuple[str, ...]) -> bool:
@@ -169,13 +189,15 @@ def selected(item: str, kind: str, only: tuple[str, ...]) -> bool:
 def conclude(trial: Trial, expected: Expected, framework: Framework, deadline: float) -> Judged:
     """Judge what torch answers: the run itself first, then the controls, the shorter lane before the longer one."""
     seconds: dict[str, float] = {}
-    facts, tolerances = trial.settings.lab.facts, trial.settings.tolerances
+    lab, loosened, precision = trial.settings.lab, trial.settings.tolerances, trial.target.precision
+    facts = lab.facts
     with timed(seconds, "framework"):
         ran = _singly(trial, finish(framework, trial.main, deadline), framework, deadline)
     paths = items_of(trial.case, ran)
     observed = Observed({n: p for n, p in paths.items() if n not in expected.unselected and n not in facts})
     with timed(seconds, "judge"):
-        checks = judge_all(expected.rules, expected.reference, observed, tolerances)
+        limits = tolerances(precision, lab, expected.reference, loosened)
+        checks = judge_all(expected.rules, expected.reference, observed, limits)
     stated = dict(Observed({n: p for n, p in paths.items() if n in facts}))
     found: dict[str, Verdict] = {}
     known = {id(bench): (rules, reference) for bench, rules, reference in expected.beside}
@@ -183,7 +205,10 @@ def conclude(trial: Trial, expected: Expected, framework: Framework, deadline: f
         for lane, handed in reversed(trial.beside):  # the first lane is the longest
             beside = finish(framework, handed, deadline)
             for bench in lane:
-                judged = verdicts(bench, *known[id(bench)], facts.keys(), beside, tolerances)
+                rules, reference = known[id(bench)]
+                ignored = facts.keys() | _silent(trial, bench.config, reference)
+                limits = tolerances(precision, lab, reference, loosened)
+                judged = verdicts(bench, rules, reference, ignored, beside, limits, narrow=precision.narrow)
                 found |= {verdict.control.name: verdict for verdict in judged}
     ordered = tuple(found[control.name] for control in trial.settings.lab.controls if control.name in found)
     return Judged((*checks, *expected.witnesses), ordered, ran, observed, stated, seconds)

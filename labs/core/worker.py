@@ -137,11 +137,12 @@ class Worker:
         return Crew(seats, self._start, lambda task: self._begins.update({job.id: task}))
 
     def _preload(self, job: Job) -> None:
-        if job.path in self._preloaded:
-            return
-        self._preloaded.add(job.path)
-        preload(Path(job.path, "torch_impl.py"))
-        gc.freeze()
+        swapped = {source.rpartition(":")[0] for task in job.tasks for source in task.swap.values()}
+        files = {str(Path(job.path, "torch_impl.py")), *(file for file in swapped if file.endswith(".py"))}
+        for file in sorted(files - self._preloaded):
+            self._preloaded.add(file)
+            preload(Path(file))
+            gc.freeze()
 
     def _private(self) -> list[int]:
         """Descriptors that a forked child must not keep: lines of others, and ours to the referee."""

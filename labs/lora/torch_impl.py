@@ -104,7 +104,7 @@ def requantize(config: Config, inputs: Tensors, parts: Parts, place: Place) -> I
     steps = list(_descend(config, inputs, parts, leaves))
     lora_a, lora_b, s = leaves["lora_a"].detach(), leaves["lora_b"].detach(), _scale(config, parts)
     change = s * (lora_a @ lora_b)
-    stored = parts.merge_quantized(base, rounded, lora_a, lora_b, s).double()
+    stored = parts.merge_quantized(base, rounded, lora_a, lora_b, s).to(base.dtype)
     codes_after, scales_after = parts.quantize(stored, bits, group)
     final = parts.dequantize(codes_after, scales_after, group)
     return {

@@ -1,6 +1,8 @@
 """What the torch side of the lab is made of: one function a row, which a fault or `lab run --swap ROW=…` replaces."""
 
-from dataclasses import field, make_dataclass
+from dataclasses import make_dataclass
+
+from labs.core.setting import part
 
 from .table import ROWS
 
@@ -11,7 +13,7 @@ def _signature(right: object) -> str:
 
 Parts = make_dataclass(
     "Parts",
-    [(row.name, f"({', '.join(row.given)}) -> {_signature(row.right)}", field()) for row in ROWS],
+    [(row.name, f"({', '.join(row.given)}) -> {_signature(row.right)}", part(row.rule)) for row in ROWS],
     frozen=True,
 )
 Parts.__module__ = __name__  # before Python 3.12 it would be `types`

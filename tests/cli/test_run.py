@@ -98,7 +98,9 @@ def test_without_options_the_request_has_its_defaults(engine):
     main(["run"])
     assert seen == {
         "names": (), "changes": (), "seed": None, "out": Path("artifacts"), "python": None, "threads": None,
-        "only": (), "baseline": None, "controls": True, "timeout": 600.0, "command": ("lab", "run"), "closed": True,
+        "swap": {}, "precision": "float64", "device": "cpu", "only": (), "baseline": None,
+        "controls": True, "timeout": 600.0, "command": ("lab", "run"),
+        "closed": True,
     }  # fmt: skip
 
 
@@ -111,6 +113,7 @@ def test_without_options_the_request_has_its_defaults(engine):
         (["--out", "there"], "out", Path("there")),
         (["--python", "/p"], "python", "/p"),
         (["--threads", "2"], "threads", 2),
+        (["--swap", "linear=f.py:g", "--swap", "gate=m:f"], "swap", {"linear": "f.py:g", "gate": "m:f"}),
         (["--only", "a/*", "--only", "b"], "only", ("a/*", "b")),
         (["--no-controls"], "controls", False),
         (["--timeout", "0.5"], "timeout", 0.5),

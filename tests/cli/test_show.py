@@ -51,6 +51,6 @@ def test_an_unknown_name_is_a_wrong_request(capsys):
 
 
 def test_a_lab_whose_parts_can_not_be_imported_says_where(capsys, monkeypatch):
-    monkeypatch.setattr("cli.show.import_module", lambda name: (_ for _ in ()).throw(SyntaxError(name)))
+    monkeypatch.setattr("labs.core.part_fields.import_module", lambda name: (_ for _ in ()).throw(SyntaxError(name)))
     assert main(["show", "labs/lora"]) == 2
     assert "lora/parts.py: SyntaxError: labs.lora.parts" in capsys.readouterr().err

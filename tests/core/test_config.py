@@ -307,7 +307,8 @@ def test_changed_replaces_dotted_keys_and_checks_nothing():
 def test_the_schema_knows_keys_bounds_defaults_and_choices():
     found = json.loads(json.dumps(config.schema(LAB)))
     keys = found["properties"]
-    assert set(keys) == {"lab", "seed", "threads", "save", "tolerances"} | {f.name for f in dataclasses.fields(Config)}
+    run_keys = {"lab", "seed", "threads", "save", "tolerances", "from_files"}
+    assert set(keys) == run_keys | {f.name for f in dataclasses.fields(Config)}
     assert (found["required"], found["additionalProperties"]) == (["lab"], False)
     assert (keys["rank"]["minimum"], keys["rank"]["default"], keys["rank"]["description"]) == (
         1,

@@ -129,7 +129,7 @@ BAD_SWAPS = [
     ({"double": "fault:nothing"}, "double", "part double: fault has no callable 'nothing'"),
     ({"double": "fault:NOT_CALLABLE"}, "double", "part double: fault has no callable 'NOT_CALLABLE'"),
     ({"double": "no/such/file.py:f"}, "double", "part double: there is no file no/such/file.py"),
-    ({"double": "no_such_module:f"}, "double", "ModuleNotFoundError: No module named 'no_such_module'"),
+    ({"double": "no_such_module:f"}, "double", "part double needs the module 'no_such_module'"),
     ({"double": "mine.py"}, "double", "part double: 'mine.py' is not FILE.py:NAME or MODULE:NAME"),
     ({"douple": "fault:triple"}, "", "there is no part 'douple'; the parts are double, mix"),
 ]

@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+NO_DEVICE = "there is no such device"  # how an outcome says that --device can't be had
+NEEDS = "needs the module"  # how an outcome says that the interpreter lacks what a swapped-in part imports
+
 
 @dataclass(frozen=True)
 class Task:
@@ -17,6 +20,7 @@ class Task:
     inputs: folder of <name>.npy; out: folder that gets <item path>.npy; scratch, checkpoints: see `Place`.
     good: a folder with an earlier run's arrays: items whose dtype, shape and bits equal the file there are not written.
     resumes: the stage reads what an earlier stage left on disk.
+    precision: what floats among the inputs are cast to; device: where they are put; items come back as float64.
     """
 
     stage: str
@@ -28,6 +32,8 @@ class Task:
     checkpoints: str
     good: str = ""
     resumes: bool = False
+    precision: str = "float64"
+    device: str = "cpu"
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,7 @@ class Outcome:
 
     task: index in the job. items: names written to `out`; same: names whose bits equal the good run's (not written).
     error: one line ("ZeroDivisionError: …"); where: the swapped-in part through which the error passed, or "".
+    swaps: of each part that the user swapped in, {part, file, line, sha256, libraries}.
     """
 
     task: int
@@ -66,6 +73,7 @@ class Outcome:
     traceback: str = ""
     where: str = ""
     seconds: float = 0.0
+    swaps: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,7 +101,7 @@ def job_from(values: Mapping[str, Any]) -> Job:
 
 def outcome_from(values: Mapping[str, Any]) -> Outcome:
     """An outcome after a trip through JSON."""
-    return Outcome(**{**values, "items": tuple(values["items"]), "same": tuple(values["same"])})
+    return Outcome(**{**values, **{name: tuple(values[name]) for name in ("items", "same", "swaps")}})
 
 
 def result_from(values: Mapping[str, Any]) -> JobResult:

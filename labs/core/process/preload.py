@@ -26,5 +26,11 @@ def _names(file: Path) -> list[str]:
         return []
     for node in tree.body:
         if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["PRELOAD"]:
-            return [str(name) for name in ast.literal_eval(node.value)]
+            return _listed(node.value)
     return []
+
+
+def _listed(value: ast.expr) -> list[str]:
+    """The strings of a literal tuple or list; a stranger's file may have anything under that name."""
+    elements = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
+    return [e.value for e in elements if isinstance(e, ast.Constant) and isinstance(e.value, str)]

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from labs.core.process.origin import described
+
 
 class StageError(Exception):
     """A stage, a part or an item that is not what a lab promises; its text is the whole sentence."""
@@ -25,6 +27,9 @@ class Swap:
     part: str
     callable: Any
     file: str
+    place: str = ""  # file:line as the user wrote it, for a sentence
+    fault: bool = False  # one of the lab's own known faults
+    found: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # for the report
 
 
 def lab_module(package: str, path: str, name: str) -> ModuleType:
@@ -40,22 +45,33 @@ def lab_module(package: str, path: str, name: str) -> ModuleType:
     return importlib.import_module(f"{package}.{name}")
 
 
-def load_swap(part: str, source: str, package: str, path: str) -> Swap:
-    """Import what `source` names: "fault:NAME" of the lab's torch_faults, "file.py:name" or "module:name"."""
+def load_swap(part: str, source: str, package: str, path: str, opened: dict[str, ModuleType]) -> Swap:
+    """Import what `source` names: "fault:NAME" of the lab's torch_faults, "file.py:name" or "module:name".
+
+    opened: the files that were run already, so that parts of one file share what it holds.
+    """
     origin, _, name = source.rpartition(":")
     if not origin or not name:
         raise StageError(f"part {part}: {source!r} is not FILE.py:NAME or MODULE:NAME")
     if origin == "fault":
         module = lab_module(package, path, "torch_faults")
     elif origin.endswith(".py"):
-        module = _from_file(part, origin)
+        file = os.path.abspath(origin)  # noqa: PTH100 - links kept
+        if file not in opened:
+            opened[file] = _from_file(part, origin)
+        module = opened[file]
     else:
         if os.getcwd() not in sys.path:  # noqa: PTH109 - as a string, last: the user's folder must not shadow torch
             sys.path.append(os.getcwd())  # noqa: PTH109
         module = importlib.import_module(origin)
-    if not callable(getattr(module, name, None)):
+    made = getattr(module, name, None)
+    if not callable(made):
         raise StageError(f"part {part}: {origin} has no callable {name!r}")
-    return Swap(part, getattr(module, name), os.path.abspath(module.__file__ or ""))  # noqa: PTH100 - links kept
+    if origin == "fault":
+        return Swap(part, made, os.path.abspath(module.__file__ or ""), fault=True)  # noqa: PTH100
+    found = described(part, source, module, made, _code(made))
+    place = f"{found['file']}:{found['line']}" if found["line"] else source
+    return Swap(part, made, found.pop("path"), place, found=found)
 
 
 def _from_file(part: str, file: str) -> ModuleType:
@@ -81,6 +97,8 @@ def with_swaps(parts: Any, swaps: Mapping[str, Any]) -> Any:
 
 def guilty(error: BaseException, swaps: list[Swap]) -> str:
     """The swapped-in part through which `error` passed: by its own code first, else by the file it came from."""
+    if getattr(error, "part", "") in {swap.part for swap in swaps}:
+        return str(error.part)  # type: ignore[attr-defined]
     frames = list(_code_of(error))[::-1]  # innermost first
     for code in frames:
         for swap in swaps:

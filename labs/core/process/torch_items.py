@@ -28,9 +28,13 @@ _DTYPES = (
 )
 
 
-def load_inputs(folder: str) -> dict[str, torch.Tensor]:
+def load_inputs(folder: str, precision: str = "float64", device: str = "cpu") -> dict[str, torch.Tensor]:
     """Every <name>.npy of a folder as a tensor of its own memory: a stage that writes into it harms only itself."""
-    return {name: torch.from_numpy(_own(file)) for name, file in _listed(folder)}
+    tensors = {name: torch.from_numpy(_own(file)) for name, file in _listed(folder)}
+    if precision == "float64" and device == "cpu":
+        return tensors
+    dtype = getattr(torch, precision)
+    return {name: t.to(device, dtype if t.is_floating_point() else t.dtype) for name, t in tensors.items()}
 
 
 @functools.cache  # the tasks of a job read the same inputs
@@ -54,11 +58,19 @@ def _read(file: str) -> NDArray[Any]:
     return array
 
 
-def arrays_of(stage: str, result: object) -> dict[str, NDArray[Any]]:
-    """What a stage returned, as arrays. Raises StageError naming the first item that is not fit to be compared."""
+def arrays_of(stage: str, result: object, precision: str = "float64") -> dict[str, NDArray[Any]]:
+    """What a stage returned, as arrays; in a narrower precision floats are widened, which is exact.
+
+    Raises StageError naming the first item that is not fit to be compared.
+    """
     if not isinstance(result, Mapping):
         raise StageError(f"stage {stage} returned {_kind(result)}, expected a mapping of item names to tensors")
-    return {_checked(name): _array(name, value) for name, value in result.items()}
+    widened = {n: _widened(value) for n, value in result.items()} if precision != "float64" else result
+    return {_checked(name): _array(name, value) for name, value in widened.items()}
+
+
+def _widened(value: object) -> object:
+    return value.detach().double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
 
 
 def _checked(name: object) -> str:

@@ -1,15 +1,19 @@
 """One task in a child of the framework process: load, swap, call the stage, save. Python 3.10 syntax."""
 
+import contextlib
 import os
+import sys
 import time
 import traceback
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
 
 from labs.core.place import Place
-from labs.core.process.jobs import Job, Outcome, Task
+from labs.core.process.jobs import NEEDS, NO_DEVICE, Job, Outcome, Task
+from labs.core.process.mark import Mark, mark_file
 from labs.core.process.reuse import Memory, left, noting
 from labs.core.process.swap import StageError, Swap, guilty, lab_module, load_swap, with_swaps
 from labs.core.process.torch_items import arrays_of, load_inputs, save_items
@@ -26,15 +30,13 @@ def attempt(job: Job, index: int, rank: int, ranks: int, memory: Memory) -> Outc
     try:
         _start_clean()
         _load_swaps(job, task, swaps)
-        parts = with_swaps(
-            lab_module(job.package, job.path, "torch_impl").PARTS, {swap.part: swap.callable for swap in swaps}
-        )
+        parts = _parts(job, task, rank, ranks, swaps)
         known = memory.same(task) if ranks == 1 else None
         place = Place(rank, ranks, Path(task.scratch), Path(task.checkpoints))
         written, same = _perform(job, task, parts, place, memory) if known is None else ((), known)
     except BaseException as error:  # noqa: BLE001 - a user's code may raise anything, sys.exit included
         return failure(error, index, rank, swaps, time.perf_counter() - began)
-    return Outcome(index, rank, "ok", written, same, seconds=time.perf_counter() - began)
+    return Outcome(index, rank, "ok", written, same, seconds=time.perf_counter() - began, swaps=_found(swaps))
 
 
 def _start_clean() -> None:
@@ -45,9 +47,33 @@ def _start_clean() -> None:
 
 
 def _load_swaps(job: Job, task: Task, swaps: list[Swap]) -> None:
+    opened: dict[str, ModuleType] = {}
     for part, source in task.swap.items():
         swaps.append(Swap(part, None, ""))  # until it is loaded, an error while loading it is this part's
-        swaps[-1] = load_swap(part, source, job.package, job.path)
+        swaps[-1] = load_swap(part, source, job.package, job.path, opened)
+
+
+def _parts(job: Job, task: Task, rank: int, ranks: int, swaps: list[Swap]) -> Any:
+    """The lab's parts with the swapped ones in their places, the user's behind a guard."""
+    own = _torch_impl(job).PARTS
+    if all(swap.fault for swap in swaps):
+        return with_swaps(own, {swap.part: swap.callable for swap in swaps})
+    from labs.core.process.torch_guard import guarded  # noqa: PLC0415 - few runs need it
+
+    mark = Mark(mark_file(task.scratch, task.stage, rank))
+    return with_swaps(own, {s.part: guarded(s, getattr(own, s.part, None), mark, ranks) for s in swaps})
+
+
+def _torch_impl(job: Job) -> ModuleType:
+    """The lab's torch side; one written with another library may lack it here."""
+    try:
+        return lab_module(job.package, job.path, "torch_impl")
+    except ModuleNotFoundError as error:
+        raise StageError(f"torch_impl.py {NEEDS} {error.name!r}, which {sys.executable} does not have") from error
+
+
+def _found(swaps: list[Swap]) -> tuple[dict[str, Any], ...]:
+    return tuple(dict(swap.found) for swap in swaps if swap.found)
 
 
 def _perform(
@@ -63,11 +89,25 @@ def _perform(
         if not os.path.isdir(folder):  # noqa: PTH112 - pathlib is slow, and this is often
             os.makedirs(folder, exist_ok=True)  # noqa: PTH103
     before = left(task) if noted else ()
-    result = lab.STAGES[task.stage](config, load_inputs(task.inputs), parts, place)
-    items = arrays_of(task.stage, result)
+    with _on(task.device):
+        inputs = load_inputs(task.inputs, task.precision, task.device)
+        result = lab.STAGES[task.stage](config, inputs, parts, place)
+    items = arrays_of(task.stage, result, task.precision)
     if noted:
         memory.note(task, read, tuple(items), before)
     return save_items(items, task.out, task.good)
+
+
+def _on(device: str) -> contextlib.AbstractContextManager[Any]:
+    """Tensors that a stage makes are made on this device. Raises StageError when there is none."""
+    if device == "cpu":
+        return contextlib.nullcontext()
+    try:
+        torch.zeros((), device=device).cpu()
+        made: contextlib.AbstractContextManager[Any] = torch.device(device)
+    except Exception as error:  # noqa: BLE001 - each backend has its own
+        raise StageError(f"{NO_DEVICE}: {_line(error)}") from None
+    return made
 
 
 def failure(error: BaseException, index: int, rank: int, swaps: list[Swap], seconds: float) -> Outcome:
@@ -78,11 +118,19 @@ def failure(error: BaseException, index: int, rank: int, swaps: list[Swap], seco
         index,
         rank,
         "raised",
-        error=_line(error),
+        error=_line(error) if not loading else _unloaded(error, loading[0]),
         traceback="".join(traceback.format_exception(type(error), error, error.__traceback__))[-_LONGEST:],
         where=loading[0] if loading else guilty(error, swaps),
         seconds=seconds,
+        swaps=_found(swaps),
     )
+
+
+def _unloaded(error: BaseException, part: str) -> str:
+    """Why a part could not be loaded; a module that is not there is the interpreter's lack, not the part's fault."""
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return f"part {part} {NEEDS} {error.name!r}, which {sys.executable} does not have"
+    return _line(error)
 
 
 def _line(error: BaseException) -> str:

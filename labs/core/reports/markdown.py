@@ -36,6 +36,7 @@ def _lab(lab: Record) -> Iterator[str]:
     yield from _failures(lab)
     yield from _controls(lab)
     yield from _loosened(lab)
+    yield from _unjudged(lab)
     yield from _checks(lab)
     yield from _facts(lab)
     for own in lab.get("tables", ()):
@@ -48,6 +49,14 @@ def _about(lab: Record) -> Iterator[str]:
     if lab.get("title"):
         yield ""
         yield f"{escaped(lab['title'])}. Seed {lab.get('seed', 0)}."
+    rows = [_swap(s) for s in lab.get("swaps", ())]
+    yield from table("Judged in place of the lab's own", ("part", "from", "line", "sha256", "with"), rows, folded=False)
+
+
+def _swap(swap: Record) -> list[str]:
+    line = str(swap["line"]) if swap["line"] else ""
+    libraries = escaped(", ".join(swap["libraries"]))
+    return [code(swap["part"]), code(swap["source"]), line, code(swap["sha256"][:16]), libraries]
 
 
 def _listed(title: str, sentences: Sequence[str]) -> Iterator[str]:
@@ -94,13 +103,13 @@ def _controls(lab: Record) -> Iterator[str]:
     head = ("known fault", "status", "good side, decades", "fault, decades", "why")
     ordered = sorted(lab["controls"], key=lambda c: c["status"] == "caught")
     rows = [_control(c) for c in ordered]
-    yield from table("Known faults", head, rows, folded=all(c["status"] == "caught" for c in ordered))
+    yield from table("Known faults", head, rows, folded=all(c["status"] in ("caught", "unseen") for c in ordered))
 
 
 def _control(control: Record) -> list[str]:
     separation = control.get("separation") or {}
     status = escaped(control["status"])
-    shown = status if status == "caught" else f"**{status}**"
+    shown = status if status in ("caught", "unseen") else f"**{status}**"
     sides = [_short(separation.get(key)) for key in ("good", "fault")]
     return [code(control["name"]), shown, *sides, escaped(control["why"])]
 
@@ -114,6 +123,12 @@ def _facts(lab: Record) -> Iterator[str]:
 
 def _cell(value: Any) -> str:
     return escaped(value) if isinstance(value, str) else _short(value)
+
+
+def _unjudged(lab: Record) -> Iterator[str]:
+    """Items that a narrower precision says nothing of."""
+    rows = [[code(u["name"]), escaped(u["why"])] for u in lab.get("unjudged", ())]
+    yield from table(f"Not judged in {escaped(lab.get('precision', ''))}", ("item", "why"), rows, folded=True)
 
 
 def _loosened(lab: Record) -> Iterator[str]:

@@ -5,6 +5,7 @@ the file reports can't tell different stories.
 """
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ Record = Mapping[str, Any]
 
 STATUS = {"error": "not completed"}
 FEW = 6  # names in a sentence
+DISTANCE = re.compile(r" \([^()]* of the largest magnitude\)")  # differs from item to item
 SIDES = {"reference": "the reference is", "observed": "the torch side is", "both": "both sides are"}
 
 
@@ -93,7 +95,7 @@ def doubts(lab: Record) -> list[str]:
 
     Where a check has failed, the lab's own parts may be what failed it, and the controls run on these parts.
     """
-    controls = [control_sentence(c) for c in lab["controls"] if c["status"] != "caught"]
+    controls = [control_sentence(c) for c in lab["controls"] if c["status"] not in ("caught", "unseen")]
     if len(controls) > 1 and failing(lab):
         controls = [f"{len(controls)} of {len(lab['controls'])} known faults can't be told while the run itself is red"]
     return [*controls, *(f"wiring: {p}" for p in lab["wiring"]["problems"])]
@@ -149,18 +151,29 @@ def headline(lab: Record) -> str:
 
 def verdict(lab: Record) -> list[str]:
     """The parts of a config's verdict line, headline first."""
-    parts = [headline(lab), _checks(lab), finding(lab)]
+    parts = [headline(lab), implementation(lab), _checks(lab), finding(lab)]
     if lab["loosened"]:
         parts.append(count(len(lab["loosened"]), "tolerance") + " loosened")
     parts.append(_margin(lab))
     hits, controls = caught(lab)
     parts.append(f"{hits}/{controls} faults caught" if controls else "no faults tried")
+    unseen = sum(c["status"] == "unseen" for c in lab["controls"])
+    parts.append(f"{unseen} can't be seen in {lab.get('precision', 'this precision')}" if unseen else "")
     return [p for p in parts if p]
+
+
+def implementation(lab: Record) -> str:
+    """Whose implementation was judged, `linear is mine.py:fused (peft 0.17.1)`; "" where it was the lab's own."""
+    return ", ".join(f"{s['part']} is {s['source']}{_libraries(s)}" for s in lab.get("swaps", ()))
+
+
+def _libraries(swap: Record) -> str:
+    return f" ({', '.join(swap['libraries'])})" if swap["libraries"] else ""
 
 
 def finding(lab: Record) -> str:
     """The diagnosis that explains most of the failed checks; "" where there is none."""
-    found = [c["diagnosis"] for c in lab["checks"] if c.get("diagnosis")]
+    found = [DISTANCE.sub("", c["diagnosis"]) for c in lab["checks"] if c.get("diagnosis")]
     return max(found, key=found.count, default="")
 
 
@@ -211,4 +224,7 @@ def again(lab: Record, bundle: str) -> Sequence[str]:
     """The command that runs a failed config again, narrowed to its failed checks when nothing else is wrong."""
     names = [] if trouble(lab) else list(dict.fromkeys(c["name"] for c in failing(lab)))
     few = names if len(names) <= 10 else []  # noqa: PLR2004 - a command that still fits on a screen
-    return ["lab", "run", f"{bundle}/{lab['name']}/config.yaml", *(w for n in few for w in ("--only", n))]
+    swaps = [word for s in lab.get("swaps", ()) for word in ("--swap", f"{s['part']}={s['source']}")]
+    for option, usual in (("precision", "float64"), ("device", "cpu")):
+        swaps += [f"--{option}", lab[option]] if lab.get(option, usual) != usual else []
+    return ["lab", "run", f"{bundle}/{lab['name']}/config.yaml", *swaps, *(w for n in few for w in ("--only", n))]

@@ -117,7 +117,7 @@ def _same(stated: object, found: object) -> bool:
 
 def _unread(lab: Record, reference: Folder, observed: Folder) -> Iterator[str]:
     """Stored arrays that no check reads: the trace that a removed check leaves."""
-    if any(option.startswith("--only") for option in lab["narrowed"]):
+    if any(option.startswith(("--only", "--precision")) for option in lab["narrowed"]):
         return
     checks = [record for record in lab["checks"] if record["kind"] != "witness"]
     names = {record["name"] for record in checks}
@@ -162,7 +162,7 @@ def _bears_out(lab: Record) -> bool:
     return (
         bool(lab["checks"])
         and all(record["status"] == "passed" for record in lab["checks"])
-        and all(control["status"] == "caught" for control in lab["controls"])
+        and all(control["status"] in ("caught", "unseen") for control in lab["controls"])
         and not lab["failures"]
         and not lab["wiring"]["problems"]
     )

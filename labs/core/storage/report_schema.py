@@ -67,6 +67,7 @@ _BASELINE: Spec = {
     "cause": str,
     "changes": Some(_CHANGE),
 }
+_SWAP: Spec = {**dict.fromkeys(("part", "source", "file", "sha256"), str), "line": int, "libraries": Some(str)}
 _LAB: Spec = {
     **dict.fromkeys(("name", "lab", "title", "status"), str),
     **dict.fromkeys(("seed", "promised"), int),
@@ -74,6 +75,10 @@ _LAB: Spec = {
     **dict.fromkeys(("seconds", "peak_rss_bytes"), dict),
     "loosened": Some({"pattern": str, "atol": _NUMBER, "rtol": _NUMBER, "reason": str}),
     "wiring": {"spoils": int, "problems": Some(str)},
+    "swaps": Later(Some(_SWAP)),
+    "precision": Later(str),
+    "device": Later(str),
+    "unjudged": Later(Some({"name": str, "why": str})),
     "stages": Some({"name": str, "status": str, "seconds": _NUMBER}),
     "checks": Some(_CHECK),
     "controls": Some(_CONTROL),

@@ -1,0 +1,5 @@
+"""The block lab's config."""
+
+from labs.block.config import Config
+
+__all__ = ["Config"]
