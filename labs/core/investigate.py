@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 
 from labs.core import arbiter, pinned
-from labs.core.controls import Bench, bench
+from labs.core.controls import bench
 from labs.core.explain import explain
 from labs.core.inputs import Draw
 from labs.core.judge import Check
-from labs.core.lab import Array, Arrays, is_float
+from labs.core.lab import Array, Arrays, Control, is_float
 from labs.core.launch import Framework
 from labs.core.observed import Observed
 from labs.core.patterns import matches
-from labs.core.schedule import Ran, finish, items_of, orders, start
+from labs.core.schedule import finish, items_of, orders, start
 from labs.core.trial import Expected, Judged, Trial, save_all
 
 SAME = 1e-12  # a fault explains an item when they agree to this, relative to the item's largest magnitude
@@ -41,6 +41,7 @@ class Scene:
     observed: Mapping[str, Array]
     exact: Mapping[str, Array]
     faults: Mapping[str, Fault]
+    spoiled: Mapping[str, frozenset[str]]  # by each control: the items that it changes here
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ def investigate(
     else:
         here = config == usual and _alike(trial.inputs, usual_inputs)
         scene = at_default if here else _play(trial, config, trial.inputs, framework, scratch / "config", deadline)
-        scene = dataclasses.replace(scene, reference=expected.reference, observed=judged.observed)
+        telling = _telling(lab.controls, scene, at_default)
+        scene = dataclasses.replace(scene, reference=expected.reference, observed=judged.observed, faults=telling)
     return _explained(judged.checks, failed, scene, moved)
 
 
@@ -105,25 +107,34 @@ def _play(trial: Trial, config: Any, inputs: Arrays, framework: Framework, scrat
     ran = finish(framework, played, deadline)
     reference = lab.reference(config, inputs)
     exact = arbiter.extended(lab, config, inputs) if arbiter.affordable(inputs) else {}
-    return Scene("", reference, Observed(items_of(replay, ran)), exact, _faults(made, ran))
+    good, given = items_of(made.good, ran), {control.name: items_of(case, ran) for control, case in made.faulty}
+    faults = {control.name: _fault(control, given[control.name], good) for control, _ in made.faulty}
+    spoiled = {name: frozenset(n for n in good if paths.get(n) != good[n]) for name, paths in given.items()}
+    return Scene("", reference, Observed(items_of(replay, ran)), exact, faults, spoiled)
 
 
-def _faults(made: Bench, ran: Sequence[Ran]) -> dict[str, Fault]:
-    """What each control gives for the items that it must spoil, also where the good run gives the same.
+def _fault(control: Control, given: Mapping[str, Path], good: Mapping[str, Path]) -> Fault:
+    """What a control gives for the items that it must spoil, also where the good run gives the same."""
+    patterns = [pattern.split(":")[0] for pattern in control.must]
+    paths = {n: p for n, p in given.items() if matches(n, patterns)}
+    absent = [n for n in good if n not in paths and matches(n, patterns)]
+    return {**dict.fromkeys(absent), **Observed(paths)}
 
-    It does where the lab's own part has the very fault. But a control that changes nothing at all, and asks for another
-    config (`at`) than this, is only asleep here.
+
+def _telling(controls: Sequence[Control], here: Scene, at_default: Scene) -> dict[str, Fault]:
+    """What the controls give here, without the items for which one is only asleep.
+
+    Where a fault and the lab's own part give the same, the own part has the very fault, or the fault can't show at this
+    config: it is asleep when it does show at the default config, or asks for another config itself (`at`).
     """
-    found: dict[str, Fault] = {}
-    good = items_of(made.good, ran)
-    for control, case in made.faulty:
-        if control.at and items_of(case, ran) == good:
-            continue
-        patterns = [pattern.split(":")[0] for pattern in control.must]
-        paths = {n: p for n, p in items_of(case, ran).items() if matches(n, patterns)}
-        absent = [n for n in good if n not in paths and matches(n, patterns)]
-        found[control.name] = {**dict.fromkeys(absent), **Observed(paths)}
-    return found
+    return {
+        c.name: {
+            n: array
+            for n, array in here.faults[c.name].items()
+            if n in here.spoiled[c.name] or not (c.at or n in at_default.spoiled[c.name])
+        }
+        for c in controls
+    }
 
 
 def _explained(checks: tuple[Check, ...], failed: tuple[Check, ...], scene: Scene, moved: Moved) -> tuple[Check, ...]:
