@@ -7,11 +7,10 @@ nothing is wrapped or cut.
 import shlex
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from cli.output import Look
 from labs.core.reports import summary
-from labs.core.reports.summary import Record, number
+from labs.core.reports.summary import Record, number, short
 
 IN_FULL = 10  # failures shown with all their values; the rest gets a line each, until -v
 INDENT = "  "
@@ -182,21 +181,14 @@ def _tables(lab: Record, look: Look) -> list[str]:
 
 def _check_row(check: Record) -> tuple[str, ...]:
     out = f"{check.get('out_of_tolerance') or 0}/{check.get('count') or 0}"
-    numbers = [short(check.get(key)) for key in ("headroom", "max_abs", "max_ulp")]
+    numbers = [short(check.get(key), absent="-") for key in ("headroom", "max_abs", "max_ulp")]
     return (str(check["name"]), str(check["kind"]), str(check["status"]), *numbers, out)
 
 
 def _control_row(control: Record) -> tuple[str, ...]:
     separation = control.get("separation") or {}
-    sides = [short(separation.get(key)) for key in ("good", "fault")]
+    sides = [short(separation.get(key), absent="-") for key in ("good", "fault")]
     return (str(control["name"]), str(control["status"]), *sides, " ".join(control["must"]))
-
-
-def short(value: Any) -> str:
-    """A number in at most 8 characters, "-" where there is none."""
-    if value is None:
-        return "-"
-    return f"{number(value):.3g}"
 
 
 def table(rows: Sequence[Sequence[str]], look: Look) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 from labs.core.reports import summary
 from labs.core.reports.diff_markdown import section as diff_section
 from labs.core.reports.markdown_text import code, escaped, table
-from labs.core.reports.summary import Record, number
+from labs.core.reports.summary import Record, short
 
 
 def markdown(report: Record) -> str:
@@ -96,7 +96,7 @@ def _value(worst: Record, key: str) -> str:
 
 
 def _short(value: Any) -> str:
-    return "" if value is None else escaped(f"{number(value):.3g}")
+    return escaped(short(value))
 
 
 def _controls(lab: Record) -> Iterator[str]:

@@ -22,6 +22,11 @@ def number(value: object) -> float:
     return math.nan if value is None else float(str(value))
 
 
+def short(value: object, form: str = ".3g", absent: str = "") -> str:
+    """A JSON number as text, in three digits where `form` does not say otherwise."""
+    return absent if value is None else format(number(value), form)
+
+
 def failing(lab: Record) -> list[Record]:
     """The failed checks, worst first: what has no comparable values (missing, shape, NaN), then most decades over."""
     return sorted((c for c in lab["checks"] if c["status"] != "passed"), key=badness)
