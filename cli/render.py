@@ -151,7 +151,7 @@ def _limit(check: Record) -> str:
     if bound is None or not tolerance:
         return ""
     reason = f"; {tolerance['reason']}" if tolerance["reason"] else ""
-    return f"{bound:.3g} = {tolerance['atol']:g} + {tolerance['rtol']:g} |reference|{reason}"
+    return f"{bound:.3g} = {summary.stated(tolerance)}{reason}"
 
 
 def _row(label: str, text: str, look: Look) -> list[str]:

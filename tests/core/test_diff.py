@@ -160,7 +160,7 @@ def test_what_changes_no_input_is_a_setting_and_no_obstacle(bundles, key):
 def test_another_limit_is_told_beside_the_check(bundles):
     found = change_of(diff(bundles(), bundles(tolerances=(("loose", Tolerance(1e-2, 0.0, "more")),))), "loose")
     assert found.change == "bit-identical"
-    assert found.why == "its limit was 0.001 + 0.0 |reference| and is 0.01 + 0.0 |reference|"
+    assert found.why == "its limit was 0.001 + 0 |reference| and is 0.01 + 0 |reference|"
 
 
 def test_values_that_were_not_kept_are_bounded_by_their_distances_to_one_reference(bundles):

@@ -61,6 +61,11 @@ def limit(check: Record) -> float | None:
     return number(tolerance["atol"]) + number(tolerance["rtol"]) * abs(number(worst["reference"]))
 
 
+def stated(tolerance: Record) -> str:
+    """A tolerance as the limit that it makes: `1e-09 + 1e-08 |reference|`."""
+    return f"{number(tolerance['atol']):g} + {number(tolerance['rtol']):g} |reference|"
+
+
 def wrong_side(check: Record) -> str:
     """Which side is wrong and why, as a sentence; "" where the run did not ask."""
     blame = check.get("blame")
