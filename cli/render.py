@@ -143,7 +143,8 @@ def _place(check: Record) -> str:
     if not worst:
         return ""
     share = f"{check['out_of_tolerance']} of {check['count']} out of tolerance"
-    return f"{list(worst['index'])} of {list(check['shape'])} {check['dtype']}, {share}"
+    place = f"{list(worst['index'])} of {list(check['shape'])}" if check["shape"] else "a number,"
+    return f"{place} {check['dtype']}, {share}"
 
 
 def _limit(check: Record) -> str:
