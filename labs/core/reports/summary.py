@@ -89,6 +89,11 @@ def told(check: Record) -> list[str]:
     return [s for s in (head, wrong_side(check), distances(check), check.get("diagnosis") or "") if s]
 
 
+def is_sound(control: Record) -> bool:
+    """Whether a known fault says nothing against the checks: caught, or too small for a narrow precision to show."""
+    return control["status"] in ("caught", "unseen")
+
+
 def caught(lab: Record) -> tuple[int, int]:
     """How many known faults were caught, and how many there were."""
     controls = lab["controls"]
@@ -105,7 +110,7 @@ def doubts(lab: Record) -> list[str]:
 
     Where a check has failed, the lab's own parts may be what failed it, and the controls run on these parts.
     """
-    controls = [control_sentence(c) for c in lab["controls"] if c["status"] not in ("caught", "unseen")]
+    controls = [control_sentence(c) for c in lab["controls"] if not is_sound(c)]
     if len(controls) > 1 and failing(lab):
         controls = [f"{len(controls)} of {len(lab['controls'])} known faults can't be told while the run itself is red"]
     return [*controls, *(f"wiring: {p}" for p in lab["wiring"]["problems"])]

@@ -115,7 +115,7 @@ def _fault(lab: Record, control: Record) -> Fault:
     good, bad = (number(control["separation"].get(side)) for side in ("good", "fault"))
     known = good == good and bad == bad  # noqa: PLR0124 - neither is NaN
     left, right = (position(-good), position(bad)) if known else (LIMIT, LIMIT)
-    caught = control["status"] in ("caught", "unseen")
+    caught = summary.is_sound(control)
     return Fault(
         id=control_anchor(lab, control["name"]),
         name=str(control["name"]),
