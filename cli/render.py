@@ -7,11 +7,10 @@ nothing is wrapped or cut.
 import shlex
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from cli.output import Look
 from labs.core.reports import summary
-from labs.core.reports.summary import Record, number
+from labs.core.reports.summary import Record, number, short
 
 IN_FULL = 10  # failures shown with all their values; the rest gets a line each, until -v
 INDENT = "  "
@@ -144,7 +143,8 @@ def _place(check: Record) -> str:
     if not worst:
         return ""
     share = f"{check['out_of_tolerance']} of {check['count']} out of tolerance"
-    return f"{list(worst['index'])} of {list(check['shape'])} {check['dtype']}, {share}"
+    place = f"{list(worst['index'])} of {list(check['shape'])}" if check["shape"] else "a number,"
+    return f"{place} {check['dtype']}, {share}"
 
 
 def _limit(check: Record) -> str:
@@ -152,7 +152,7 @@ def _limit(check: Record) -> str:
     if bound is None or not tolerance:
         return ""
     reason = f"; {tolerance['reason']}" if tolerance["reason"] else ""
-    return f"{bound:.3g} = {tolerance['atol']:g} + {tolerance['rtol']:g} |reference|{reason}"
+    return f"{bound:.3g} = {summary.stated(tolerance)}{reason}"
 
 
 def _row(label: str, text: str, look: Look) -> list[str]:
@@ -182,21 +182,14 @@ def _tables(lab: Record, look: Look) -> list[str]:
 
 def _check_row(check: Record) -> tuple[str, ...]:
     out = f"{check.get('out_of_tolerance') or 0}/{check.get('count') or 0}"
-    numbers = [short(check.get(key)) for key in ("headroom", "max_abs", "max_ulp")]
+    numbers = [short(check.get(key), absent="-") for key in ("headroom", "max_abs", "max_ulp")]
     return (str(check["name"]), str(check["kind"]), str(check["status"]), *numbers, out)
 
 
 def _control_row(control: Record) -> tuple[str, ...]:
     separation = control.get("separation") or {}
-    sides = [short(separation.get(key)) for key in ("good", "fault")]
+    sides = [short(separation.get(key), absent="-") for key in ("good", "fault")]
     return (str(control["name"]), str(control["status"]), *sides, " ".join(control["must"]))
-
-
-def short(value: Any) -> str:
-    """A number in at most 8 characters, "-" where there is none."""
-    if value is None:
-        return "-"
-    return f"{number(value):.3g}"
 
 
 def table(rows: Sequence[Sequence[str]], look: Look) -> list[str]:

@@ -52,9 +52,12 @@ def difference(a: Opened, b: Opened) -> Difference:
 
 
 def obstacle(name: str, a: Opened, b: Opened) -> str:
-    """Why no value of this config can be compared: another lab, config or other inputs; empty when all can."""
+    """Why no value of this config can be compared: another lab, precision, config or inputs; empty when all can."""
     if a.labs[name]["lab"] != b.labs[name]["lab"]:
         return f"another lab: {a.labs[name]['lab']} and {b.labs[name]['lab']}"
+    precisions = [str(bundle.labs[name].get("precision", "float64")) for bundle in (a, b)]
+    if precisions[0] != precisions[1]:
+        return f"another precision: {precisions[0]} and {precisions[1]}"
     differing = config_obstacle(a.configs[name], b.configs[name])
     if differing:
         return differing

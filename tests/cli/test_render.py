@@ -52,6 +52,12 @@ def test_a_red_run_says(fact):
     assert fact in rendered(reports.red())
 
 
+def test_a_single_number_has_no_place():
+    number = {**reports.over("loss", 1.0), "shape": [], "worst": {"index": [], "reference": 0.25, "observed": 0.5}}
+    text = rendered(reports.report(reports.lab(status="failed", checks=[number])))
+    assert "at         a number, float64, 3 of 12 out of tolerance" in text
+
+
 def test_the_command_to_run_again_is_narrowed_to_failed_checks():
     assert f"again: lab run {BUNDLE}/lora/config.yaml --only b/c --only a" in rendered(reports.plainly_red())
 

@@ -141,6 +141,7 @@ def test_a_check_that_b_was_asked_for_is_removed(bundles):
         ({"inputs": {"x": W + 1}}, "the inputs differ: x"),
         ({"inputs": {"y": W}}, "the inputs differ: y"),
         ({"lab": "block"}, "another lab: lora and block"),
+        ({"precision": "bfloat16"}, "another precision: float64 and bfloat16"),
     ],
 )
 def test_what_makes_a_config_incomparable_is_said(bundles, made, why):
@@ -160,7 +161,7 @@ def test_what_changes_no_input_is_a_setting_and_no_obstacle(bundles, key):
 def test_another_limit_is_told_beside_the_check(bundles):
     found = change_of(diff(bundles(), bundles(tolerances=(("loose", Tolerance(1e-2, 0.0, "more")),))), "loose")
     assert found.change == "bit-identical"
-    assert found.why == "its limit was 0.001 + 0.0 |reference| and is 0.01 + 0.0 |reference|"
+    assert found.why == "its limit was 0.001 + 0 |reference| and is 0.01 + 0 |reference|"
 
 
 def test_values_that_were_not_kept_are_bounded_by_their_distances_to_one_reference(bundles):
@@ -191,6 +192,8 @@ def test_without_values_and_with_another_reference_the_distance_is_unknown(bundl
         ("caught", "leaked", "regression"),
         ("missed", "caught", "fixed"),
         ("missed", "leaked", "still-failing"),
+        ("unseen", "missed", "regression"),
+        ("missed", "unseen", "fixed"),
         ("caught", None, "removed"),
         (None, "caught", "added"),
     ],
@@ -199,6 +202,12 @@ def test_a_fault_that_stops_being_caught_is_a_regression(bundles, before, after,
     made = [{"controls": [control("c", status)] if status else []} for status in (before, after)]
     found = change_of(diff(bundles(**made[0]), bundles(**made[1])), "c", "control")
     assert found.change == change
+
+
+@pytest.mark.parametrize("before", ["caught", "unseen"])
+def test_a_fault_that_a_narrow_precision_can_not_show_is_no_change(bundles, before):
+    pair = [bundles(controls=[control("c", status)], precision="bfloat16") for status in (before, "unseen")]
+    assert {c.change for c in diff(*pair).changes} == {"bit-identical"}
 
 
 def test_faults_that_b_was_not_asked_for_are_not_removed(bundles):

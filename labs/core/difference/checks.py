@@ -8,7 +8,7 @@ from typing import Any
 
 from labs.core.difference.classes import Change
 from labs.core.difference.values import Distance, Values, bounded, number
-from labs.core.reports.summary import Record
+from labs.core.reports.summary import Record, stated
 
 LAST_BITS = 4.0  # ULP of the tensor's largest magnitude
 WITNESS_LIMIT = 1e4  # ULP: about what 1e-12 of a magnitude is; 4 of them are last bits of a witness
@@ -100,5 +100,5 @@ def _limit_changed(old: Record, new: Record) -> str:
     limits = [(r["tolerance"] or {}) for r in (old, new)]
     if old["kind"] == "witness" or all(limits[0].get(key) == limits[1].get(key) for key in ("atol", "rtol")):
         return ""
-    stated = [f"{t.get('atol')} + {t.get('rtol')} |reference|" for t in limits]
-    return f"its limit was {stated[0]} and is {stated[1]}"
+    before, after = (stated(limit) if limit else "none" for limit in limits)
+    return f"its limit was {before} and is {after}"

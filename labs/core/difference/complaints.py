@@ -6,11 +6,11 @@ A fault that is no longer caught, or no longer tried, is a regression of the che
 from collections.abc import Iterator
 
 from labs.core.difference.classes import Change, Fact
-from labs.core.reports.summary import Record
+from labs.core.reports.summary import Record, is_sound
 
 
 def control_changes(config: str, old: Record, new: Record) -> Iterator[Change]:
-    """Known faults that are not caught in both runs; `caught_in_both` counts the others."""
+    """Known faults that say something against the checks of one run or both, or that one did not try."""
     before, after = ({c["name"]: c for c in lab["controls"]} for lab in (old, new))
     for name in before | after:
         status = tuple(side[name]["status"] if name in side else "" for side in (before, after))
@@ -21,8 +21,9 @@ def control_changes(config: str, old: Record, new: Record) -> Iterator[Change]:
             yield Change(**made, change="removed", why="B does not try this fault any more")
         elif name not in before:
             yield Change(**made, change="added", why=before_added(old))
-        elif status != ("caught", "caught"):
-            yield Change(**made, change=_caught(*status), why=after[name].get("message") or after[name]["why"])
+        elif not (is_sound(before[name]) and is_sound(after[name])):
+            change = _change(is_sound(before[name]), is_sound(after[name]))
+            yield Change(**made, change=change, why=after[name].get("message") or after[name]["why"])
 
 
 def before_added(old: Record) -> str:
@@ -30,10 +31,10 @@ def before_added(old: Record) -> str:
     return f"A was narrowed by {' '.join(old['narrowed'])}" if old["narrowed"] else ""
 
 
-def _caught(before: str, after: str) -> str:
-    if after == "caught":
+def _change(before: bool, after: bool) -> str:
+    if after:
         return "fixed"
-    return "regression" if before == "caught" else "still-failing"
+    return "regression" if before else "still-failing"
 
 
 def caught_in_both(old: Record, new: Record) -> int:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from labs.core.reports.summary import Record, count, number
+from labs.core.reports.summary import Record, count, number, short
 
 QUIET = ("last-bits", "bit-identical")  # classes that are counted and listed on request
 PASSED = {"regression": "regression", "drift": "regression or drift", "any": "difference"}
@@ -39,7 +39,7 @@ def distance(change: Record) -> str:
     """`3.5 ULP`, `≤ 60 ULP` when that is a bound, "" where it is not known or nothing moved."""
     if change["ulp"] is None or not change["moved"]:
         return ""
-    return f"{'≤ ' if change['at_most'] else ''}{number(change['ulp']):.3g} ULP"
+    return f"{'≤ ' if change['at_most'] else ''}{short(change['ulp'])} ULP"
 
 
 def headroom(change: Record) -> str:
@@ -90,7 +90,7 @@ def verdict(diff: Record) -> list[str]:
     moved_at_all = [c for c in diff["changes"] if c["moved"] and c["ulp"] is not None]
     if moved_at_all:
         worst = max(moved_at_all, key=lambda c: number(c["ulp"]))
-        parts.append(f"at most {number(worst['ulp']):.3g} ULP ({worst['config']}: {worst['name']})")
+        parts.append(f"at most {short(worst['ulp'])} ULP ({worst['config']}: {worst['name']})")
     if diff["facts"]:
         parts.append(f"{count(len(diff['facts']), 'fact')} differ{'s' * (len(diff['facts']) == 1)}")
     return parts

@@ -69,7 +69,7 @@ def _check(lab: Record, check: Record) -> Case:
 
 def _control(lab: Record, control: Record) -> Case:
     name = f"known fault: {control['name']}"
-    if control["status"] in ("caught", "unseen"):
+    if summary.is_sound(control):
         return Case(name)
     told = f"{summary.control_sentence(control)}\nsee {PAGE}#{control_anchor(lab, control['name'])}"
     return Case(name, "failure", control["status"], told)

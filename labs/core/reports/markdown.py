@@ -10,7 +10,7 @@ from typing import Any
 from labs.core.reports import summary
 from labs.core.reports.diff_markdown import section as diff_section
 from labs.core.reports.markdown_text import code, escaped, table
-from labs.core.reports.summary import Record, number
+from labs.core.reports.summary import Record, short
 
 
 def markdown(report: Record) -> str:
@@ -96,20 +96,20 @@ def _value(worst: Record, key: str) -> str:
 
 
 def _short(value: Any) -> str:
-    return "" if value is None else escaped(f"{number(value):.3g}")
+    return escaped(short(value))
 
 
 def _controls(lab: Record) -> Iterator[str]:
     head = ("known fault", "status", "good side, decades", "fault, decades", "why")
     ordered = sorted(lab["controls"], key=lambda c: c["status"] == "caught")
     rows = [_control(c) for c in ordered]
-    yield from table("Known faults", head, rows, folded=all(c["status"] in ("caught", "unseen") for c in ordered))
+    yield from table("Known faults", head, rows, folded=all(map(summary.is_sound, ordered)))
 
 
 def _control(control: Record) -> list[str]:
     separation = control.get("separation") or {}
     status = escaped(control["status"])
-    shown = status if status in ("caught", "unseen") else f"**{status}**"
+    shown = status if summary.is_sound(control) else f"**{status}**"
     sides = [_short(separation.get(key)) for key in ("good", "fault")]
     return [code(control["name"]), shown, *sides, escaped(control["why"])]
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from labs.core.reports import diff_summary
-from labs.core.reports.summary import Record, count, number
+from labs.core.reports.summary import Record, count, number, short
 
 MARKS = {
     "bit-identical": "=",
@@ -60,7 +60,7 @@ def decades(cell: Record) -> str:
 
 def distance(cell: Record) -> str:
     """`7.2 ULP`, "" where nothing moved or it is not known how far."""
-    return f"{number(cell['ulp']):.3g} ULP" if cell["ulp"] is not None else ""
+    return f"{short(cell['ulp'])} ULP" if cell["ulp"] is not None else ""
 
 
 def cell(found: Record) -> str:

@@ -18,7 +18,7 @@ def regressions(report: Record) -> list[Record]:
 def unseen(report: Record) -> list[Record]:
     """The regressions that no failed check or known fault of the run itself tells already."""
     told = {(lab["name"], c["name"]) for lab in report["labs"] for c in summary.failing(lab)}
-    told |= {(lab["name"], c["name"]) for lab in report["labs"] for c in lab["controls"] if c["status"] != "caught"}
+    told |= {(lab["name"], c["name"]) for lab in report["labs"] for c in lab["controls"] if not summary.is_sound(c)}
     return [change for change in regressions(report) if (change["config"], change["name"]) not in told]
 
 

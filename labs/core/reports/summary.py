@@ -22,6 +22,11 @@ def number(value: object) -> float:
     return math.nan if value is None else float(str(value))
 
 
+def short(value: object, form: str = ".3g", absent: str = "") -> str:
+    """A JSON number as text, in three digits where `form` does not say otherwise."""
+    return absent if value is None else format(number(value), form)
+
+
 def failing(lab: Record) -> list[Record]:
     """The failed checks, worst first: what has no comparable values (missing, shape, NaN), then most decades over."""
     return sorted((c for c in lab["checks"] if c["status"] != "passed"), key=badness)
@@ -56,6 +61,11 @@ def limit(check: Record) -> float | None:
     return number(tolerance["atol"]) + number(tolerance["rtol"]) * abs(number(worst["reference"]))
 
 
+def stated(tolerance: Record) -> str:
+    """A tolerance as the limit that it makes: `1e-09 + 1e-08 |reference|`."""
+    return f"{number(tolerance['atol']):g} + {number(tolerance['rtol']):g} |reference|"
+
+
 def wrong_side(check: Record) -> str:
     """Which side is wrong and why, as a sentence; "" where the run did not ask."""
     blame = check.get("blame")
@@ -79,6 +89,11 @@ def told(check: Record) -> list[str]:
     return [s for s in (head, wrong_side(check), distances(check), check.get("diagnosis") or "") if s]
 
 
+def is_sound(control: Record) -> bool:
+    """Whether a known fault says nothing against the checks: caught, or too small for a narrow precision to show."""
+    return control["status"] in ("caught", "unseen")
+
+
 def caught(lab: Record) -> tuple[int, int]:
     """How many known faults were caught, and how many there were."""
     controls = lab["controls"]
@@ -95,7 +110,7 @@ def doubts(lab: Record) -> list[str]:
 
     Where a check has failed, the lab's own parts may be what failed it, and the controls run on these parts.
     """
-    controls = [control_sentence(c) for c in lab["controls"] if c["status"] not in ("caught", "unseen")]
+    controls = [control_sentence(c) for c in lab["controls"] if not is_sound(c)]
     if len(controls) > 1 and failing(lab):
         controls = [f"{len(controls)} of {len(lab['controls'])} known faults can't be told while the run itself is red"]
     return [*controls, *(f"wiring: {p}" for p in lab["wiring"]["problems"])]

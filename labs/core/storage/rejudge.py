@@ -10,7 +10,7 @@ from labs.core.items import REPLACING, Tolerance, promised
 from labs.core.judge import Check, judge
 from labs.core.lab import Array, Rule
 from labs.core.reports.json_text import writable
-from labs.core.reports.summary import Record
+from labs.core.reports.summary import Record, is_sound
 from labs.core.storage.folder import Folder
 from labs.core.storage.stored import DamagedBundle, plain_file, shown
 
@@ -162,7 +162,7 @@ def _bears_out(lab: Record) -> bool:
     return (
         bool(lab["checks"])
         and all(record["status"] == "passed" for record in lab["checks"])
-        and all(control["status"] in ("caught", "unseen") for control in lab["controls"])
+        and all(map(is_sound, lab["controls"]))
         and not lab["failures"]
         and not lab["wiring"]["problems"]
     )

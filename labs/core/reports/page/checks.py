@@ -7,7 +7,7 @@ from typing import NamedTuple
 from labs.core.reports import summary
 from labs.core.reports.anchors import anchor, control_anchor, label
 from labs.core.reports.page.scale import LIMIT, REACH, Bar, bar, position
-from labs.core.reports.summary import Record, number
+from labs.core.reports.summary import Record, number, short
 
 
 class Row(NamedTuple):
@@ -87,9 +87,9 @@ def _row(lab: Record, check: Record, cards: Iterable[str]) -> Row:
         kind="" if check["kind"] == "close" else summary.kind(check),
         failed=check["status"] != "passed",
         bar=bar(check.get("headroom")),
-        decades=_short(check.get("headroom"), ".1f"),
-        error=_short(check.get("max_abs"), ".2g"),
-        ulp=_short(check.get("max_ulp"), ".3g"),
+        decades=short(check.get("headroom"), ".1f"),
+        error=short(check.get("max_abs"), ".2g"),
+        ulp=short(check.get("max_ulp"), ".3g"),
         worst=", ".join(map(str, worst["index"])) if worst else "",
     )
 
@@ -97,10 +97,6 @@ def _row(lab: Record, check: Record, cards: Iterable[str]) -> Row:
 def _told(control: Record) -> str:
     """Why the control proves nothing, without its name and reason, which stand beside it."""
     return summary.control_sentence({**control, "why": ""}).partition(": ")[2]
-
-
-def _short(value: object, form: str) -> str:
-    return "" if value is None else format(number(value), form)
 
 
 def faults(lab: Record, most: int) -> tuple[list[Fault], str]:
@@ -119,7 +115,7 @@ def _fault(lab: Record, control: Record) -> Fault:
     good, bad = (number(control["separation"].get(side)) for side in ("good", "fault"))
     known = good == good and bad == bad  # noqa: PLR0124 - neither is NaN
     left, right = (position(-good), position(bad)) if known else (LIMIT, LIMIT)
-    caught = control["status"] in ("caught", "unseen")
+    caught = summary.is_sound(control)
     return Fault(
         id=control_anchor(lab, control["name"]),
         name=str(control["name"]),
@@ -130,6 +126,6 @@ def _fault(lab: Record, control: Record) -> Fault:
         fault=right if known else None,
         left=min(left, right),
         width=round(abs(right - left), 2),
-        decades=(_short(control["separation"].get("good"), ".1f"), _short(control["separation"].get("fault"), ".1f")),
+        decades=(short(control["separation"].get("good"), ".1f"), short(control["separation"].get("fault"), ".1f")),
         told="" if caught else _told(control),
     )

@@ -73,7 +73,7 @@ def failure(lab: Record, check: Record, arrays: Stored, *, maps: bool = True) ->
 def _facts(check: Record) -> list[tuple[str, str]]:
     shape = " × ".join(map(str, check["shape"])) or "a number"
     tolerance = check.get("tolerance")
-    stated = f"{number(tolerance['atol']):g} + {number(tolerance['rtol']):g} |reference|" if tolerance else ""
+    stated = summary.stated(tolerance) if tolerance else ""
     reason = f"; {tolerance['reason']}" if tolerance and tolerance["reason"] else ""
     out = f"{check['out_of_tolerance']} of {check['count']} elements" if check.get("worst") else ""
     return [
