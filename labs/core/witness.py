@@ -30,7 +30,7 @@ DIFFERENCE_STEP = 1e-5
 DIFFERENCE_LIMIT = (1e-6, 1e-9)  # relative to the scale of the derivative, absolute
 EVERY_ELEMENT = 1 << 22  # elements probed x elements of all inputs: beyond it, directions and samples
 SAMPLES = 2
-TOGETHER = 1 << 25  # elements of all inputs: beyond it, one direction for all inputs of a loss
+TOGETHER = 1 << 24  # elements of all inputs: beyond it, one direction for all inputs of a loss
 
 
 @dataclass(frozen=True)

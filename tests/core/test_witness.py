@@ -127,7 +127,7 @@ def test_central_differences_show_a_complex_path_that_is_not_the_real_one():
     assert difference(found) > 1e-2
 
 
-@pytest.mark.parametrize("limit", [0, 1 << 25], ids=["together", "alone"])
+@pytest.mark.parametrize("limit", [0, module.TOGETHER], ids=["together", "alone"])
 def test_a_single_number_has_a_witness_too(limit, monkeypatch):
     monkeypatch.setattr(module, "TOGETHER", limit)
     scaled = Witness("grad/s", lambda config, arrays, held: arrays["s"] ** 2 * np.sum(held["x"]), "s")
