@@ -20,7 +20,7 @@ from labs.core.items import Tolerance
 from labs.core.judge import Check, judge_all
 from labs.core.lab import Array, Arrays, Control, Lab, Rule
 from labs.core.observed import Observed
-from labs.core.patterns import matches
+from labs.core.patterns import matches, picks
 from labs.core.schedule import Case, Ran, items_of
 
 HEAD_START = 4  # controls that run while the stages of the run itself hold another CPU
@@ -220,4 +220,4 @@ def _key(check: Check) -> tuple[str, str]:
 
 
 def _matches(key: tuple[str, str], patterns: Sequence[str]) -> bool:
-    return matches(key[0], patterns) or matches(":".join(key), patterns)
+    return picks(*key, patterns)

@@ -39,7 +39,7 @@ def _commands(report: Record) -> Iterator[str]:
     yield from (_check(lab, check) for lab, check in sorted(failed, key=lambda pair: summary.badness(pair[1])))
     if regressions.is_worse(report):
         yield error("framework-lab: baseline", regressions.headline(report))
-    for change in regressions.unseen(report):
+    for change in regressions.untold(report):
         yield error(f"{change['config']}: {regressions.name(change)}", regressions.sentence(change))
     for lab in labs:
         yield from (error(f"{lab['name']}: known faults", sentence) for sentence in summary.doubts(lab))

@@ -15,7 +15,7 @@ def regressions(report: Record) -> list[Record]:
     return [change for change in baseline["changes"] if change["class"] in baseline["run"]["fails"]]
 
 
-def unseen(report: Record) -> list[Record]:
+def untold(report: Record) -> list[Record]:
     """The regressions that no failed check or known fault of the run itself tells already."""
     told = {(lab["name"], c["name"]) for lab in report["labs"] for c in summary.failing(lab)}
     told |= {(lab["name"], c["name"]) for lab in report["labs"] for c in lab["controls"] if not summary.is_sound(c)}
