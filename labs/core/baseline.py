@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from labs.core.config import Settings, to_yaml
-from labs.core.diff import config_obstacle, difference
+from labs.core.diff import config_obstacle, difference, precision_of
 from labs.core.difference.opened import Opened, open_bundle, open_draft
 from labs.core.difference.record import record
 from labs.core.errors import RequestError
@@ -21,7 +21,7 @@ from labs.core.verify import damage
 FAIL_ON = "regression"  # what is no longer checked counts as well
 
 
-def open_baseline(path: Path, settings: Sequence[Settings]) -> Opened:
+def open_baseline(path: Path, settings: Sequence[Settings], precision: str = "float64") -> Opened:
     """Open a bundle as the baseline of a run, every byte of it checked. Raises RequestError.
 
     It has to have passed, and to have been asked the same as this run for one config at least; it may hold others.
@@ -32,7 +32,7 @@ def open_baseline(path: Path, settings: Sequence[Settings]) -> Opened:
         raise RequestError(f"--baseline {path}: its run {status}; a baseline is a bundle that passed")
     if problems:
         raise RequestError(f"--baseline {path}: damaged: {problems[0]}")
-    _require_common(path, opened, settings)
+    _require_common(path, opened, settings, precision)
     return replace(opened, labs={s.name: opened.labs[s.name] for s in settings if s.name in opened.labs})
 
 
@@ -44,12 +44,14 @@ def _read(path: Path) -> tuple[Opened, Sequence[str]]:
         raise RequestError(f"--baseline {error}") from error
 
 
-def _require_common(path: Path, opened: Opened, settings: Sequence[Settings]) -> None:
+def _require_common(path: Path, opened: Opened, settings: Sequence[Settings], precision: str) -> None:
     obstacles = []
     for asked in settings:
         if asked.name in opened.labs:
             config = parse(to_yaml(asked), asked.name).value
-            obstacle = config_obstacle(opened.configs[asked.name], config)
+            had = precision_of(opened.labs[asked.name])
+            other = f"another precision: {had} and {precision}" if had != precision else ""
+            obstacle = other or config_obstacle(opened.configs[asked.name], config)
             if not obstacle:
                 return
             obstacles.append(f"{asked.name}: {obstacle}")

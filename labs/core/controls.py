@@ -155,7 +155,8 @@ def _where_seen(verdict: Verdict) -> Verdict:
         return replace(verdict, status="unseen")
     if verdict.status != "missed" or verdict.message or verdict.leaked:
         return verdict
-    seen = [name for name in verdict.failed if matches(name, verdict.control.must)]
+    must = verdict.control.must
+    seen = [name for name in verdict.failed if matches(name, must) or matches(name.partition(":")[0], must)]
     return replace(verdict, status="caught", missed=()) if seen else replace(verdict, status="unseen")
 
 

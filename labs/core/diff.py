@@ -55,7 +55,7 @@ def obstacle(name: str, a: Opened, b: Opened) -> str:
     """Why no value of this config can be compared: another lab, precision, config or inputs; empty when all can."""
     if a.labs[name]["lab"] != b.labs[name]["lab"]:
         return f"another lab: {a.labs[name]['lab']} and {b.labs[name]['lab']}"
-    precisions = [str(bundle.labs[name].get("precision", "float64")) for bundle in (a, b)]
+    precisions = [precision_of(bundle.labs[name]) for bundle in (a, b)]
     if precisions[0] != precisions[1]:
         return f"another precision: {precisions[0]} and {precisions[1]}"
     differing = config_obstacle(a.configs[name], b.configs[name])
@@ -66,6 +66,11 @@ def obstacle(name: str, a: Opened, b: Opened) -> str:
         return ""
     other = [key for key in inputs[0] | inputs[1] if inputs[0].get(key) != inputs[1].get(key)]
     return f"the inputs differ: {some(other)}" if other else ""
+
+
+def precision_of(lab: Record) -> str:
+    """The precision that the torch side of a lab's entry ran at."""
+    return str(lab.get("precision", "float64"))
 
 
 def config_obstacle(a: Record, b: Record) -> str:

@@ -125,7 +125,7 @@ def _baseline(request: Request, settings: Sequence[Settings]) -> Callable[[Path,
         return lambda _draft, report: report
     from labs.core.baseline import held_against, open_baseline  # noqa: PLC0415 - 30 ms that few runs need
 
-    return partial(held_against, open_baseline(request.baseline, settings))
+    return partial(held_against, open_baseline(request.baseline, settings, request.precision))
 
 
 def _settings(request: Request) -> list[Settings]:

@@ -83,6 +83,11 @@ def test_a_baseline_without_the_config_of_the_run_is_a_wrong_request(good):
         open_baseline(good, [resolve("block")])
 
 
+def test_a_baseline_of_another_precision_is_a_wrong_request(good):
+    with pytest.raises(RequestError, match="lora: another precision: float64 and bfloat16"):
+        open_baseline(good, [resolve("lora")], "bfloat16")
+
+
 def test_a_baseline_may_hold_more_or_less_than_the_run(good):
     assert list(open_baseline(good, [resolve("block"), resolve("lora")]).labs) == ["lora"]
 
