@@ -84,6 +84,7 @@ MISSED = Verdict(CONTROL, "missed", (), ("a", "b"), (), 5.0, -1.0)
     [
         (MISSED, "unseen"),
         (replace(MISSED, failed=("a",), missed=("b",)), "caught"),
+        (replace(MISSED, failed=("a:identical",), missed=("b",)), "caught"),
         (replace(MISSED, failed=("other",), leaked=("other",)), "missed"),
         (replace(MISSED, message="the good run beside it fails at a"), "missed"),
         (replace(MISSED, message="not exercised: stage s raised"), "unseen"),
