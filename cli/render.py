@@ -204,7 +204,7 @@ def table(rows: Sequence[Sequence[str]], look: Look) -> list[str]:
 
 def _cells(row: Sequence[str], widths: Iterable[int], look: Look) -> str:
     line = "  ".join(clipped(cell, width).ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-    return line if look.width is None else clipped(line, look.width)
+    return line if look.width is None or len(line) <= look.width else line[: look.width - 1] + "…"
 
 
 def clipped(text: str, width: int) -> str:

@@ -108,6 +108,13 @@ def test_verbose_shows_every_check_and_control():
     assert all(re.search(f"^{name} ", text, re.MULTILINE) for name in names)
 
 
+def test_a_known_fault_keeps_its_name_on_a_terminal_and_loses_the_end_of_its_list():
+    must = [f"trained/grad/item_{i}" for i in range(20)]
+    fault = {**reports.green()["labs"][0]["controls"][0], "name": "alpha_without_rank", "must": must}
+    text = rendered(reports.report(reports.lab(controls=[fault])), Look(80, colour=False), level=1)
+    assert re.search(r"^alpha_without_rank .*trained/grad/item_0 .*…$", text, re.MULTILINE)
+
+
 def test_many_failures_get_a_line_each_after_the_first_ten():
     checks = [reports.over(f"item/{i:02}", 20.0 - i) for i in range(15)]
     text = rendered(reports.report(reports.lab(status="failed", checks=checks)))

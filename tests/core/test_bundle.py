@@ -56,6 +56,7 @@ WRONG = [
     (["labs", 0, "name"], "../../etc", ".* can't be the name"),
     (["labs", 0, "name"], "..", ".* can't be the name"),
     (["labs", 0, "narrowed"], [3], r"labs\[0\].narrowed\[0\]: got int, expected str"),
+    (["run", "seconds"], "", r"run\.seconds: got '', expected a number, nan, inf, -inf"),
     (["labs", 0, "checks"], [{"name": "x"}], r"labs\[0\].checks\[0\]: kind is missing"),
     (["labs", 0, "controls"], [[]], r"labs\[0\].controls\[0\]: got list, expected dict"),
 ]

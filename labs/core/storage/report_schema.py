@@ -26,9 +26,15 @@ class Later(NamedTuple):
     spec: "Spec"
 
 
-Spec: TypeAlias = type | UnionType | Maybe | Some | Later | dict[str, "Spec"]
+class Number(NamedTuple):
+    """A JSON number, or one of the words for what JSON has no number for."""
 
-_NUMBER = int | float | str  # "nan", "inf", "-inf" are strings
+    words: tuple[str, ...] = ("nan", "inf", "-inf")
+
+
+Spec: TypeAlias = type | UnionType | Maybe | Some | Later | Number | dict[str, "Spec"]
+
+_NUMBER = Number()
 _TOLERANCE: Spec = {"atol": _NUMBER, "rtol": _NUMBER, "reason": str}
 _CHECK: Spec = {
     **dict.fromkeys(("name", "kind", "status", "other", "dtype", "message"), str),
@@ -83,7 +89,7 @@ _LAB: Spec = {
     "checks": Some(_CHECK),
     "controls": Some(_CONTROL),
     "facts": Later(Some({"name": str, "what": str})),
-    "tables": Later(Some({"title": str, "header": Some(str), "rows": Some(Some(_NUMBER))})),
+    "tables": Later(Some({"title": str, "header": Some(str), "rows": Some(Some(int | float | str))})),
     "walk": Later(Some(_NODE)),
     "trajectories": Later(Some(str)),
 }
@@ -98,26 +104,33 @@ REPORT: Spec = {
 
 def require(value: object, spec: Spec, where: str) -> None:
     """Raise DamagedBundle, naming the place, unless `value` fits; keys that the outline does not know are let be."""
-    if isinstance(spec, Maybe):
-        if value is not None:
-            require(value, spec.spec, where)
-    elif isinstance(spec, Later):
-        require(value, spec.spec, where)
-    elif isinstance(spec, Some):
-        _is(value, list, where)
-        for number, element in enumerate(cast("list[object]", value)):
-            require(element, spec.spec, f"{where}[{number}]")
-    elif isinstance(spec, dict):
-        _is(value, dict, where)
-        found = cast("dict[str, object]", value)
-        for key, inner in spec.items():
-            if key not in found and isinstance(inner, Later):
-                continue
-            if key not in found:
-                raise DamagedBundle(f"{where}: {key} is missing")
+    match spec:
+        case Maybe(inner):
+            if value is not None:
+                require(value, inner, where)
+        case Later(inner):
+            require(value, inner, where)
+        case Some(inner):
+            _is(value, list, where)
+            for number, element in enumerate(cast("list[object]", value)):
+                require(element, inner, f"{where}[{number}]")
+        case Number(words):
+            _is(value, int | float | str, where)
+            if isinstance(value, str) and value not in words:
+                raise DamagedBundle(f"{where}: got {value[:20]!r}, expected a number, {', '.join(words)}")
+        case dict():
+            _is(value, dict, where)
+            _require_keys(cast("dict[str, object]", value), spec, where)
+        case _:
+            _is(value, spec, where)
+
+
+def _require_keys(found: dict[str, object], spec: dict[str, Spec], where: str) -> None:
+    for key, inner in spec.items():
+        if key in found:
             require(found[key], inner, f"{where}.{key}")
-    else:
-        _is(value, spec, where)
+        elif not isinstance(inner, Later):
+            raise DamagedBundle(f"{where}: {key} is missing")
 
 
 def _is(value: object, kind: type | UnionType, where: str) -> None:
