@@ -4,6 +4,7 @@ Commands parse and return what is to be done; it is done here, outside Typer, wh
 in the engine into exit code 1. Nothing slow is imported until a command runs.
 """
 
+import errno
 import json
 import os
 import signal
@@ -68,13 +69,14 @@ def perform(words: list[str], early: Early) -> int:
     with suppress(AttributeError, ValueError):  # a stream of a test or an embedding program may not be a text file
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
-        with _sigterm_interrupts():
+        with _signals_interrupt():
             return _perform(words, early)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the edge: everything ends here as an exit code
         code, sentence = _explained(error)
     say(f"lab: {sentence}")
     if asked(words, "--format") == "json":  # read without Typer, because its own errors count too
-        emit(json.dumps(error_report(code, sentence, words), indent=2))
+        with suppress(CannotComplete):  # when stdout itself is what failed
+            emit(json.dumps(error_report(code, sentence, words), indent=2))
     return code
 
 
@@ -89,21 +91,26 @@ def _perform(words: list[str], early: Early) -> int:
 
 
 @contextmanager
-def _sigterm_interrupts() -> Iterator[None]:
-    """SIGTERM raises KeyboardInterrupt, so that one path cleans up after both."""
+def _signals_interrupt() -> Iterator[None]:
+    """SIGTERM and SIGHUP (the terminal is gone) raise KeyboardInterrupt, so that one path cleans up after all.
+
+    What is ignored stays ignored: `nohup` means it.
+    """
 
     def interrupt(_signal: int, _frame: Any) -> NoReturn:
         raise KeyboardInterrupt
 
+    heeded = [s for s in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(s) is not signal.SIG_IGN]
     try:
-        previous = signal.signal(signal.SIGTERM, interrupt)
+        previous = {s: signal.signal(s, interrupt) for s in heeded}
     except ValueError:  # not the main thread: somebody else's process, somebody else's signals
         yield
         return
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 def _explained(error: BaseException) -> tuple[int, str]:
@@ -113,6 +120,8 @@ def _explained(error: BaseException) -> tuple[int, str]:
     if hasattr(error, "format_message"):  # Typer's usage errors, whose class has no public name in every version
         command = getattr(getattr(error, "ctx", None), "command_path", "lab")
         return USAGE, f"{_flat(error.format_message())} (see {command} --help)"
+    if isinstance(error, OSError) and error.filename is None and error.errno == errno.ENOSPC:  # from Typer's own echo
+        return CODES[CannotComplete], f"stdout: {error.strerror}"
     code = next((code for kind, code in CODES.items() if isinstance(error, kind)), BUG)
     return code, _bug(error) if code == BUG else _lines(str(error))
 

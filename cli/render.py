@@ -8,7 +8,7 @@ import shlex
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from cli.output import Look
+from cli.output import Look, printable
 from labs.core.reports import summary
 from labs.core.reports.summary import Record, number, short
 
@@ -20,6 +20,7 @@ SEPARATOR = " · "
 
 def terminal(report: Record, bundle: str, look: Look, level: int = 0) -> str:
     """The report as text. `level` -1 is the verdict alone, 1 every check and control as a table."""
+    report = printable(report, keep="\n")
     blocks = [_block(lab, bundle, look, level) for lab in report["labs"]] if level >= 0 else []
     if level >= 0 and "baseline" in report and not summary.held(report):
         from cli.render_diff import against

@@ -4,9 +4,8 @@ What comes from a bundle is shown without its control characters: a name can't c
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from cli.output import Look
+from cli.output import Look, printable
 from cli.render import INDENT, joined, more, painted, stacked, table, wrapped
 from labs.core.reports import diff_summary as words
 from labs.core.reports.summary import Record
@@ -35,15 +34,6 @@ def against(diff: Record, look: Look, level: int) -> list[list[str]]:
 def verdict(diff: Record) -> list[str]:
     """The parts of the last line."""
     return words.verdict(printable(diff))
-
-
-def printable(value: Any) -> Any:
-    """The same value with every control character in its texts shown as an escape."""
-    if isinstance(value, str):
-        return value if value.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in value)
-    if isinstance(value, dict):
-        return {key: printable(inner) for key, inner in value.items()}
-    return [printable(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _sides(diff: Record, look: Look) -> list[str]:

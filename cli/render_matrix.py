@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cli.output import Look
+from cli.output import Look, printable
 from cli.render import INDENT, clipped, joined, more, painted, stacked, wrapped
-from cli.render_diff import narrower, printable
+from cli.render_diff import narrower
 from labs.core.reports import matrix_summary as words
 from labs.core.reports.diff_summary import setting_value
 from labs.core.reports.summary import Record

@@ -40,7 +40,7 @@ class Parts:
     )
     mix: Callable[[Tensor, Tensor], Tensor] = part("(probs [B,H,T,T], v [B,G,T,D]) -> [B,H,T,D]")
     attention: Callable[[Tensor, Tensor, Tensor], Tensor] = part(
-        "(q, k, v) -> [B,H,T,D]: scores, causal mask, softmax and mix as one operation"
+        "(q [B,H,T,D], k, v [B,G,T,D]) -> [B,H,T,D]: scores over sqrt(D), causal mask, softmax and mix as one operation"
     )
     residual: Callable[[Tensor, Tensor], Tensor] = part("(x, branch) -> x + branch [B,T,d]")
     gate: Callable[[Tensor, Tensor], Tensor] = part("(gate [B,T,f], up [B,T,f]) -> silu(gate) up [B,T,f]")

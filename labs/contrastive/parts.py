@@ -46,10 +46,10 @@ class Parts:
         "(x [n,k], counts, rank) -> as gather, by what torch offers itself; equal counts only"
     )
     global_loss: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor], Tensor] = part(
-        "(f_a [n,D], f_b, keys_a [N,D], keys_b, factor, labels) -> symmetric InfoNCE of all rows"
+        "(f_a [n,D], f_b, keys_a [N,D], keys_b, factor, own [n]) -> symmetric InfoNCE of all keys_a against all keys_b"
     )
     local_loss: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor], Tensor] = part(
-        "(the same) -> symmetric InfoNCE of the own rows against all keys"
+        "(the same) -> symmetric InfoNCE of the own rows f_a, f_b against all keys; their labels are `own`"
     )
     micro_batches: Callable[[int, int], list[slice]] = part(
         "(n, size) -> the slices of consecutive rows that micro-batches take"
@@ -62,6 +62,8 @@ class Parts:
         "(module) -> the module wrapped so that backward averages gradients over ranks; has .module and "
         ".no_sync() as DistributedDataParallel has"
     )
-    step: Callable[[Tensor, Tensor, float], None] = part("(parameter, gradient, lr): one SGD step, in place")
+    step: Callable[[Tensor, Tensor, float], None] = part(
+        "(parameter, gradient, lr): one SGD step, in place, under a no_grad of its own"
+    )
     save: Callable[[Mapping[str, Tensor], Path], None] = part("(parameters, path): a checkpoint")
     load: Callable[[Path], dict[str, Tensor]] = part("(path) -> the parameters of a checkpoint, with the bits saved")

@@ -195,6 +195,9 @@ def _permuted(ref: F64, obs: F64) -> str | None:
     return None
 
 
+_ASK = "; --precision float32 tells rounding from a small mistake"
+
+
 def _rounded(ref: F64, obs: F64) -> str | None:
     """Recognise the reference in fewer bits, or an error of the size that a computation in float32 leaves."""
     kinds = {"float32": _float32(ref), "float16": ref.astype(np.float16).astype(np.float64), "bfloat16": _bfloat16(ref)}
@@ -202,7 +205,7 @@ def _rounded(ref: F64, obs: F64) -> str | None:
         if np.isfinite(rounded).all() and (distance := _distance(rounded, obs)) <= CLOSE:
             return f"the reference rounded to {name}, {_to(distance)}"
     if _distance(ref, obs) <= 8 * float(np.finfo(np.float32).eps):
-        return f"agrees to float32 precision, not to float64 ({_distance(ref, obs):.0e} of the largest magnitude)"
+        return f"agrees to float32 precision, not to float64 ({_distance(ref, obs):.0e} of the largest magnitude{_ASK})"
     return None
 
 

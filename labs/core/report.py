@@ -37,7 +37,13 @@ def lab_report(
 ) -> dict[str, Any]:
     """One entry of `labs`: checks, controls and everything else that decides the lab's status."""
     settings = trial.settings
-    failures = [*_stage_failures(judged.ran), *_own(own), *_absent_facts(trial, judged), *_moved(trial, expected)]
+    failures = [
+        *_stage_failures(judged.ran),
+        *_own(own),
+        *_absent_facts(trial, judged),
+        *_moved(trial, expected),
+    ]
+    failures += [] if any(r.failure for r in judged.ran) else _uncalled(trial)
     entry: dict[str, Any] = {
         "name": settings.name,
         "lab": settings.lab.name,
@@ -122,6 +128,15 @@ def _own(own: OwnParts) -> list[str]:
     if own.complete:
         return ["the lab's own parts complete these stages, so the swapped-in part is to blame"]
     return [f"the lab's own parts fail as well: {own.failure}"] if own.failure else []
+
+
+def _uncalled(trial: Trial) -> list[str]:
+    """A swapped-in part that nothing called is not judged, whatever else passed."""
+    from labs.core.process.mark import called  # noqa: PLC0415 - few runs need it
+
+    guarded = {part for part, source in trial.case.swap.items() if not source.startswith("fault:")}
+    idle = sorted(guarded - called(str(trial.case.scratch))) if guarded else []
+    return [f"part {part} was swapped in and never called in this run, so nothing is known of it" for part in idle]
 
 
 def _swaps(trial: Trial, judged: Judged) -> list[dict[str, Any]]:

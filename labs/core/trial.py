@@ -2,7 +2,7 @@
 
 import shutil
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +22,7 @@ from labs.core.observed import Observed
 from labs.core.patterns import matches, picks
 from labs.core.precision import USUAL, Target, tolerances, unjudged
 from labs.core.schedule import Case, Order, Ran, finish, items_of, needed, orders, start
-from labs.core.storage.folder import save_array
+from labs.core.storage.folder import is_item_name, save_array
 from labs.core.stored_inputs import with_stored
 from labs.core.wiring import Wiring, wiring
 from labs.core.witness import witness_checks
@@ -86,6 +86,7 @@ def begin(
     lab, config = settings.lab, settings.config
     memory.require(settings.name, lab.footprint(config))
     inputs = target.inputs(with_stored(lab.inputs(config, Draw(settings.seed)), settings.from_files))
+    _refuse_bad_names(f"{lab.name}: inputs.py", inputs)
     place = scratch / "main"
     case = target.case(
         Case("main", config, folder / "inputs", folder / "observed", place, folder / "checkpoints", swap)
@@ -123,6 +124,7 @@ def expect(trial: Trial) -> Expected:
     seconds: dict[str, float] = {}
     with timed(seconds, "reference"):
         reference = lab.reference(config, trial.inputs)
+        _refuse_bad_names(f"{lab.name}: the reference", reference)
         every = plan(lab.rules(config), reference)
     _refuse_idle_patterns(stated, promised(every))
     if trial.settings.save == "all":  # now, while there is time
@@ -154,6 +156,15 @@ def _moved(trial: Trial, reference: Arrays, beside: Sequence[tuple[Bench, object
     if known and not at_default:
         at_default.append(lab.reference(usual, lab.inputs(usual, Draw(0))))
     return pinned.moved(known, at_default[0]) if known else frozenset()
+
+
+def _refuse_bad_names(whose: str, names: Iterable[str]) -> None:
+    """Names become paths of the bundle, and have to be names of items."""
+    for name in names:
+        if not is_item_name(name):
+            raise RequestError(
+                f"{whose} has {name!r}, which is not a path of lower-case letters, digits, '_', '.', '-', '/'"
+            )
 
 
 def _refuse_idle_patterns(tolerances: Sequence[tuple[str, Tolerance]], items: Sequence[str]) -> None:
@@ -226,7 +237,11 @@ def _singly(trial: Trial, ran: tuple[Ran, ...], framework: Framework, deadline: 
     lab, name = trial.settings.lab, f"{trial.folder.name}/again"
     alone = orders(lab, again, [trial.case], name=name, share="nothing", threads=threads, log=log)
     start(framework, alone)
-    return (*kept, *finish(framework, alone, deadline))
+    rerun = finish(framework, alone, deadline)
+    if any(r.crashed for r in rerun):
+        return (*kept, *rerun)
+    first = next(r for r in ran if r.crashed)  # it died beside the others and not alone: nobody can trust either
+    return (*kept, first, *(r for r in rerun if r.stage is not first.stage))
 
 
 def _keep_only(folder: Path, names: Collection[str]) -> None:

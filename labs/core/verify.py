@@ -42,6 +42,7 @@ def verify(bundle: Path) -> Verified:
         problems.append(str(error))
     else:
         problems += _run_problems(report)
+        problems += _unreported(bundle, report)
         for lab in report["labs"]:
             problems += lab_problems(bundle, lab, done)
     skipped = f"{done['witness']} witness checks need the lab's code, {done['not saved']} had no saved arrays"
@@ -95,6 +96,17 @@ def _changes(bundle: Path, entry: Entry) -> Iterator[str]:
             yield f"{name}: changed: its sha256 is not the one in {MANIFEST}"
     except OSError as error:
         yield f"{name}: can't be read: {error.strerror}"
+
+
+def _unreported(bundle: Path, report: Record) -> Iterator[str]:
+    """The folders of configs and of known faults that the report says nothing of."""
+    told = {lab["name"]: {control["name"] for control in lab["controls"]} for lab in report["labs"]}
+    parts = {tuple(name.split("/")[:3]) for name in dict(files(bundle)) if "/" in name}
+    for name in sorted({part[0] for part in parts} - told.keys()):
+        yield f"report.json: says nothing of {shown(name)}, though its folder is there"
+    for name, fault in sorted({(p[0], p[2]) for p in parts if len(p) == 3 and p[1] == "controls"}):  # noqa: PLR2004
+        if name in told and fault not in told[name]:
+            yield f"report.json: says nothing of the known fault {shown(fault)} of {name}, though its folder is there"
 
 
 def _run_problems(report: Record) -> Iterator[str]:

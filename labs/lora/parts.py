@@ -47,7 +47,9 @@ class Parts:
     )
 
     trainable: Callable[[], tuple[str, ...]] = part("() -> names that the optimizer may move: base, lora_a, lora_b")
-    step: Callable[[Tensor, Tensor, float], None] = part("(parameter, gradient, lr): one SGD step, in place")
+    step: Callable[[Tensor, Tensor, float], None] = part(
+        "(parameter, gradient, lr): one SGD step, in place, under a no_grad of its own"
+    )
     save: Callable[[Mapping[str, Tensor], Path], None] = part("(factors, path): leave a checkpoint")
     load: Callable[[Path], dict[str, Tensor]] = part("(path) -> the factors of a checkpoint, with the bits saved")
 

@@ -55,7 +55,7 @@ class Parts:
         "(x [B,H,T,D], positions, base) -> rotated, element i with element i + D/2"
     )
     attention: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor] = part(
-        "(q, k, v, mask) -> [B,H,T,D]; a query that sees nothing gets 0"
+        "(q, k, v [B,H,T,D], mask) -> [B,H,T,D], scaled by 1/sqrt(D); a query that sees nothing gets 0"
     )
     losses: Callable[[Tensor, Tensor], Tensor] = part(
         "(logits [B,T,V], targets) -> cross-entropy of every token, 0 without a target"

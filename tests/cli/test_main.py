@@ -155,7 +155,8 @@ def test_the_exit_code_survives(words, code):
     assert python(f"import sys; from cli.main import main; sys.argv[1:] = {words}; main()").returncode == code
 
 
-def test_sigterm_lets_the_command_clean_up():
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGHUP], ids=lambda s: s.name)
+def test_a_signal_lets_the_command_clean_up(sent):
     code = (
         "import sys, time, cli.list\n"
         "def action():\n"
@@ -166,6 +167,6 @@ def test_sigterm_lets_the_command_clean_up():
     )
     child = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert child.stdout.readline() == b"ready\n"
-    child.send_signal(signal.SIGTERM)
+    child.send_signal(sent)
     assert child.communicate(timeout=30) == (b"cleaned\n", b"lab: interrupted\n")
     assert child.returncode == 130

@@ -1,10 +1,13 @@
 import io
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from cli.output import Look, Progress, look
+
+ROOT = Path(__file__).parents[2]
 
 
 class Terminal(io.StringIO):
@@ -56,3 +59,19 @@ def test_a_reader_that_goes_away_is_no_error(code):
     errors = child.stderr.read()
     child.stderr.close()
     assert (child.wait(30), errors) == (0, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="NOT TESTED: there is no /dev/full")
+@pytest.mark.parametrize("words", ["list", "-h"])
+def test_a_full_disk_behind_stdout_is_a_sentence(words):
+    code = f"import sys; from cli.main import main; sys.argv[1:] = ['{words}']; main()"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, stdout=full, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (3, b"lab: stdout: No space left on device\n")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_reason_to_fail(closed):
+    code = "import sys; from cli.main import main; sys.argv[1:] = ['list']; main()"
+    command = ["sh", "-c", f'exec "$0" -c "$1" {closed}', sys.executable, code]
+    assert subprocess.run(command, cwd=ROOT, check=False).returncode == 0

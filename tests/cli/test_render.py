@@ -115,6 +115,13 @@ def test_a_known_fault_keeps_its_name_on_a_terminal_and_loses_the_end_of_its_lis
     assert re.search(r"^alpha_without_rank .*trained/grad/item_0 .*…$", text, re.MULTILINE)
 
 
+def test_what_would_command_the_terminal_is_spelled():
+    report = reports.report(reports.lab(status="failed", failures=["stage a raised: \x1b[2J\x00\nlast words"]))
+    text = rendered(report)
+    assert "\\x1b[2J\\x00" in text
+    assert "\x1b" not in text
+
+
 def test_many_failures_get_a_line_each_after_the_first_ten():
     checks = [reports.over(f"item/{i:02}", 20.0 - i) for i in range(15)]
     text = rendered(reports.report(reports.lab(status="failed", checks=checks)))

@@ -65,7 +65,7 @@ CASES = [
     (
         REF,
         REF * (1 + 1e-7 * np.sin(np.arange(5))),
-        "agrees to float32 precision, not to float64 (8e-08 of the largest magnitude)",
+        "agrees to float32 precision, not to float64 (8e-08 of the largest magnitude;",
     ),
     # nothing to say
     (REF, REF, None),

@@ -101,6 +101,17 @@ def test_a_part_that_brings_a_stage_down_is_an_honest_no(go, name, sentence):
     assert report["run"]["exit_code"] == 1
 
 
+def test_a_part_that_nothing_called_is_not_said_to_have_passed(go, tanh_layer):
+    module = tanh_layer / "torch_impl.py"
+    module.write_text(module.read_text().replace("parts.activation(", "torch.tanh("))
+    report = go("good", controls=False).report
+    assert {c["status"] for c in report["labs"][0]["checks"]} == {"passed"}
+    assert report["labs"][0]["failures"] == [
+        "part activation was swapped in and never called in this run, so nothing is known of it"
+    ]
+    assert report["run"]["exit_code"] == 1
+
+
 def test_a_part_that_hangs_is_stopped_at_the_time_limit_and_named(go):
     report = go("hangs", controls=False, timeout=2.0).report
     failures = report["labs"][0]["failures"]

@@ -176,6 +176,32 @@ def test_a_crash_takes_no_other_stage_along(tanh_layer, tmp_path):
     assert verify(bundle).problems == ()
 
 
+def test_a_crash_that_does_not_happen_again_is_not_forgotten(tanh_layer, tmp_path):
+    once = IN_THREE.replace("ctypes.string_at(0)", "place.scratch.parent.joinpath('died').mkdir(); ctypes.string_at(0)")
+    survives = """
+def again(config, inputs, parts, place):
+    if place.scratch.parent.joinpath('died').exists():
+        found = layer(config, inputs, parts, place)
+        return {"output": found["output"], "loss": found["loss"]}
+    return values(config, inputs, parts, place)
+
+STAGES["values"] = again
+"""
+    change(tanh_layer, "lab.py", 'Stage("layer", ("output", "loss", "grad/*"))', STAGES)
+    change(tanh_layer, "torch_impl.py", 'STAGES = {"layer": layer}', once + survives)
+    report, _ = go(tanh_layer, tmp_path, controls=False)
+    assert report["run"]["exit_code"] == 3
+    assert "stage values: was killed by SIGSEGV" in report["labs"][0]["failures"][0]
+    assert {c["name"] for c in report["labs"][0]["checks"] if c["status"] != "passed"} == {"output", "loss"}
+
+
+@pytest.mark.parametrize("name", ["../../climb", "Upper", "a//b", "a:b"])
+def test_a_name_of_the_reference_that_is_no_item_name_writes_nothing(tanh_layer, tmp_path, name):
+    change(tanh_layer, "reference.py", '"output": y,', f'"output": y, {name!r}: y,')
+    with pytest.raises(RequestError, match="not a path of lower-case letters"):
+        go(tanh_layer, tmp_path)
+
+
 def test_a_stage_that_hangs_ends_at_the_time_limit(tanh_layer, tmp_path):
     change(tanh_layer, "torch_impl.py", "loss.backward()", "import time; time.sleep(600)")
     report, _ = go(tanh_layer, tmp_path, controls=False, timeout=20)

@@ -13,7 +13,8 @@ Record = Mapping[str, Any]
 
 STATUS = {"error": "not completed"}
 FEW = 6  # names in a sentence
-DISTANCE = re.compile(r" \([^()]* of the largest magnitude\)")  # differs from item to item
+SENTENCE = 120  # characters of a failure in a verdict line
+DISTANCE = re.compile(r" \([^()]* of the largest magnitude[^()]*\)")  # differs from item to item
 SIDES = {"reference": "the reference is", "observed": "the torch side is", "both": "both sides are"}
 
 
@@ -187,9 +188,10 @@ def _libraries(swap: Record) -> str:
 
 
 def finding(lab: Record) -> str:
-    """The diagnosis that explains most of the failed checks; "" where there is none."""
+    """The diagnosis that explains most of the failed checks, or else the first failure; "" where there is none."""
     found = [DISTANCE.sub("", c["diagnosis"]) for c in lab["checks"] if c.get("diagnosis")]
-    return max(found, key=found.count, default="")
+    failure = next(iter(lab["failures"]), "").partition("\n")[0]
+    return max(found, key=found.count, default=failure if len(failure) <= SENTENCE else f"{failure[:SENTENCE]}…")
 
 
 def count(n: int, noun: str) -> str:

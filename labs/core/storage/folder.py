@@ -28,6 +28,11 @@ _HEADER = re.compile(
 )
 
 
+def is_item_name(name: str) -> bool:
+    """True for what can name an item: lower-case parts joined by "/", which is also its path in a bundle."""
+    return bool(_ITEM.fullmatch(name)) and not {".", ".."} & set(name.split("/"))
+
+
 def save_array(path: Path, array: Array) -> None:
     """Write one array as `.npy`, C order, folders made as needed. Raises CannotComplete naming the path.
 

@@ -116,6 +116,8 @@ def require(value: object, spec: Spec, where: str) -> None:
                 require(element, inner, f"{where}[{number}]")
         case Number(words):
             _is(value, int | float | str, where)
+            if isinstance(value, int) and not -(2**1023) < value < 2**1023:
+                raise DamagedBundle(f"{where}: an integer of {value.bit_length()} bits, expected a number")
             if isinstance(value, str) and value not in words:
                 raise DamagedBundle(f"{where}: got {value[:20]!r}, expected a number, {', '.join(words)}")
         case dict():
