@@ -84,6 +84,12 @@ CONTROLS = (
         must=("init/draw/framework",),
     ),
     Control(
+        name="kaiming_left_zero",
+        why="common: the initialiser is never called, and zeros are within every bound",
+        swap={"framework_kaiming": "kaiming_left_zero"},
+        must=("init/draw/bound_reached",),
+    ),
+    Control(
         name="branch_severed",
         why="unsloth PR 9331, peft 1142: the branch's value is right but no gradient reaches A and B",
         swap={"linear": "linear_severed"},
@@ -198,12 +204,26 @@ CONTROLS = (
         must=("requantize/survival",),
     ),
     Control(
+        name="quantize_half_up",
+        why="common: floor(q + 0.5) for a rounding that takes ties to even",
+        swap={"quantize": "quantize_half_up"},
+        must=("requantize/ties",),
+        # A bfloat16 weight can be half of its group's largest, which is a tie; a float64 one hardly ever is.
+        may=(
+            "requantize/codes_after",
+            "requantize/error/requantize:close",
+            "requantize/survival",
+            "requantize/output_error",
+        ),
+    ),
+    Control(
         name="group_axis",
         why="common: groups run along the columns' axis, which a square base does not show",
         swap={"quantize": "quantize_other_axis", "dequantize": "dequantize_other_axis"},
         must=(
             "requantize/codes",
             "requantize/scales",
+            "requantize/ties",
             "requantize/error/quantize",
             *ADAPTED,
             *STORED,

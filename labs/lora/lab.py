@@ -30,8 +30,9 @@ ITEMS = {
     "init/draw/kaiming": "A uniform within 1/sqrt(d)",
     "init/draw/gaussian": "A = init_std times normal draws",
     "init/draw/framework": "the framework's own Kaiming-uniform draw; within 1/sqrt(d)",
+    "init/draw/bound_reached": "that of [64,16] has both signs, over 0.9 of 1/sqrt(64), no row or column twice",
     "init/lora_b": "B = 0",
-    "init/base_output": "X W",
+    "init/base_output": "Y at A = B = 0: X W",
     "init/output": "Y at B = 0; the bits of init/base_output",
     "init/grad/lora_a": "dA = 0 at B = 0",
     "init/grad/lora_b": "dB = s (X A)^T G, not 0",
@@ -63,6 +64,7 @@ ITEMS = {
     "merge/bf16/residual": "unmerged minus base; within two roundings to bfloat16",
     "requantize/codes": "codes of W",
     "requantize/scales": "scales of W",
+    "requantize/ties": "codes of k + 0.5 by scale 1: the even neighbour",
     "requantize/loss": "L before each SGD step on the dequantised base Q",
     "requantize/lora_[ab]": "A, B after these steps",
     "requantize/stored": "bf16(bf16(Q) + bf16(s A B))",
@@ -80,7 +82,7 @@ ITEMS = {
 
 BYTES = {"order/saved_bytes/*": "they are counted for float64"}
 TIES = {
-    "requantize/*": "codes turn at ties, where one rounding to bfloat16 decides",
+    "requantize/[!t]*": "codes turn at ties, where one rounding to bfloat16 decides",  # requantize/ties has no rounding
     "merge/bf16/*": "that is rounded twice already",
 }
 
@@ -166,7 +168,8 @@ def footprint(config: Config) -> int:
     matrix = config.d_in * config.d_out
     activations = rows * (config.d_in + config.d_out + config.classes)
     factors = config.rank * (config.d_in + config.d_out) * (config.steps + 4)
-    return 8 * (50 * matrix + 30 * activations + 8 * factors)
+    ties = config.group * config.group + (1 << config.bits)
+    return 8 * (50 * matrix + 30 * activations + 8 * factors + 12 * ties)
 
 
 LAB = Lab(

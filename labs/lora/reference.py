@@ -78,6 +78,7 @@ def _initial(config: Config, inputs: Arrays) -> Arrays:
     return {
         **{f"init/draw/{kind}": drawn for kind, drawn in _draws(config, inputs).items()},
         "init/draw/bound": np.full_like(inputs["init_uniform"], 1 / np.sqrt(inputs["x"].dtype.type(config.d_in))),
+        "init/draw/bound_reached": np.ones((), np.bool_),
         "init/lora_b": b,
         "init/base_output": linear.forward(inputs["x"], base)[0],
         **_pass_items("init", start),
@@ -172,6 +173,7 @@ def _requantized(config: Config, inputs: Arrays) -> Arrays:
     return {
         "requantize/codes": codes,
         "requantize/scales": scales,
+        "requantize/ties": quantize.quantize(inputs["ties"], config.bits, config.group)[0],
         "requantize/loss": np.stack([step[0] for step in steps]),
         "requantize/lora_a": a,
         "requantize/lora_b": b,

@@ -33,6 +33,10 @@ def kaiming_on_our_layout(d_in: int, rank: int) -> Tensor:
     return torch.nn.init.kaiming_uniform_(torch.empty(d_in, rank, dtype=torch.float64), a=math.sqrt(5))
 
 
+def kaiming_left_zero(d_in: int, rank: int) -> Tensor:
+    return torch.zeros(d_in, rank, dtype=torch.float64)
+
+
 def linear_severed(x: Tensor, w: Tensor, lora_a: Tensor, lora_b: Tensor, s: float) -> Tensor:
     return x @ w + s * ((x @ lora_a.detach()) @ lora_b.detach())
 
@@ -110,6 +114,12 @@ def merge_into_original(original: Tensor, dequantized: Tensor, lora_a: Tensor, l
 
 def survival_as_merged(before: Tensor, stored: Tensor, after: Tensor, change: Tensor) -> Tensor:
     return right.survival(before, stored, stored, change)
+
+
+def quantize_half_up(w: Tensor, bits: int, group: int) -> tuple[Tensor, Tensor]:
+    _, scales = right.quantize(w, bits, group)
+    steps = scales.masked_fill(scales == 0, 1.0).repeat_interleave(group, 0)
+    return (w / steps + 0.5).floor().to(torch.int8), scales
 
 
 def quantize_other_axis(w: Tensor, bits: int, group: int) -> tuple[Tensor, Tensor]:

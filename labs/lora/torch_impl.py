@@ -1,5 +1,6 @@
 """The torch side's stages: what yields the items. Each uses only its parts; autograd differentiates everything."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -23,12 +24,16 @@ def init(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items:
     """A drawn, B zero; and every way of drawing A."""
     uniform, normal = inputs["init_uniform"], inputs["init_normal"]
     leaves = _leaves(inputs, parts, inputs["base"], *_start(config, inputs, parts))
+    zeros = (torch.zeros_like(inputs[name]) for name in ("lora_a", "lora_b"))
+    bare = _leaves(inputs, parts, inputs["base"], *zeros)
     return {
         "init/draw/kaiming": parts.initialize_a(uniform, normal, "kaiming", config.init_std),
         "init/draw/gaussian": parts.initialize_a(uniform, normal, "gaussian", config.init_std),
         "init/draw/framework": parts.framework_kaiming(config.d_in, config.rank),
+        "init/draw/bound_reached": _bound_reached(parts.framework_kaiming(64, 16), 1 / math.sqrt(64)),
         "init/lora_b": leaves["lora_b"].detach(),
-        "init/base_output": inputs["x"] @ inputs["base"],
+        # By the part itself: another order of summation is as right as torch's, and has other last bits.
+        "init/base_output": _forward(config, parts, bare).detach(),
         **_pass_items("init", leaves, *_backward(config, inputs, parts, leaves)),
     }
 
@@ -110,6 +115,7 @@ def requantize(config: Config, inputs: Tensors, parts: Parts, place: Place) -> I
     return {
         "requantize/codes": codes,
         "requantize/scales": scales,
+        "requantize/ties": parts.quantize(inputs["ties"], bits, group)[0],
         "requantize/loss": torch.stack([step["sgd/loss"] for step in steps]),
         "requantize/lora_a": lora_a,
         "requantize/lora_b": lora_b,
@@ -143,6 +149,12 @@ STAGES = {
 }
 
 
+def _bound_reached(drawn: Tensor, bound: float) -> bool:
+    """Whether a draw of many fills (-bound, bound): both signs, nearly to the end, no row or column there twice."""
+    nearly = bool(drawn.min() < 0 < drawn.max()) and bool(drawn.abs().max() > 0.9 * bound)
+    return nearly and all(torch.unique(drawn, dim=axis).shape == drawn.shape for axis in (0, 1))
+
+
 def _scale(config: Config, parts: Parts) -> float:
     return parts.scale(config.alpha, config.rank, config.scaling)
 
@@ -159,9 +171,13 @@ def _leaves(inputs: Tensors, parts: Parts, base: Tensor, lora_a: Tensor, lora_b:
     return {name: value.detach().clone().requires_grad_(name in wanted) for name, value in values.items()}
 
 
+def _forward(config: Config, parts: Parts, leaves: Tensors) -> Tensor:
+    return parts.linear(leaves["x"], leaves["base"], leaves["lora_a"], leaves["lora_b"], _scale(config, parts))
+
+
 def _backward(config: Config, inputs: Tensors, parts: Parts, leaves: Tensors) -> tuple[Tensor, Tensor]:
     """One forward and backward pass: output and loss; the gradients are on the leaves and on the output."""
-    y = parts.linear(leaves["x"], leaves["base"], leaves["lora_a"], leaves["lora_b"], _scale(config, parts))
+    y = _forward(config, parts, leaves)
     y.retain_grad()
     if config.loss == "cross_entropy":
         loss = parts.cross_entropy(y, inputs["head"], inputs["labels"], inputs["weights"])

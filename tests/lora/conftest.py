@@ -18,10 +18,12 @@ from labs.lora.lab import LAB
 
 @pytest.fixture
 def observe(tmp_path):
-    """The torch side's items, with faulty parts swapped in and config values that only it sees."""
+    """The torch side's items, with parts swapped in (faults by name) and config values that only it sees."""
 
     def run(config, inputs, swap=(), lie=()):
-        faults = {part: getattr(torch_faults, fault) for part, fault in dict(swap).items()}
+        faults = {
+            part: fault if callable(fault) else getattr(torch_faults, fault) for part, fault in dict(swap).items()
+        }
         parts = dataclasses.replace(torch_impl.PARTS, **faults)
         config, place, items = dataclasses.replace(config, **dict(lie)), Place(0, 1, tmp_path, tmp_path), {}
         for stage in LAB.stages:

@@ -10,7 +10,7 @@ from labs.lora.lab import LAB
 from labs.lora.parts import Parts
 
 BY_NAME = {control.name: control for control in CONTROLS}
-NOT_FAULTY = {"init/base_output"}  # nothing but the matrix product of the framework itself: no part could get it wrong
+NOT_FAULTY = {"init/base_output"}  # no known fault is in the base's own product; test_lora_swaps.py has a made-up one
 
 
 @pytest.mark.parametrize("name", BY_NAME)

@@ -7,10 +7,12 @@ import pytest
 from labs.core.config import resolve
 from labs.core.inputs import Draw
 from labs.core.items import plan, promised
+from labs.core.precision import PRECISIONS, rounded
 from labs.core.wiring import wiring
 from labs.core.witness import witness_checks
 from labs.lora import lab
 from labs.lora.config import Config
+from labs.lora.inputs import ties
 from labs.lora.lab import LAB
 
 GREEN = [
@@ -91,6 +93,18 @@ def test_inputs_are_not_degenerate():
     assert len(np.unique(inputs["weights"])) == inputs["weights"].size
     assert len(np.unique(inputs["labels"])) > 1
     assert all(np.all(inputs[name] != 0) for name in inputs if name not in {"base", "labels"})
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("group", [2, 3, 4, 32, 256])
+def test_the_ties_are_every_tie_by_a_scale_of_one(bits, group):
+    found, qmax = ties(bits, group), 2 ** (bits - 1) - 1
+    halves = found[found != qmax]
+    assert len(found) == group
+    assert found.shape[1] % group == 0
+    assert np.all(np.abs(found).max(axis=0) == qmax)
+    assert sorted(halves) == sorted(sign * (k + 0.5) for k in range(qmax) for sign in (1, -1))
+    np.testing.assert_array_equal(rounded(PRECISIONS["bfloat16"], {"ties": found})["ties"], found)
 
 
 def test_the_scale_is_no_coincidence():

@@ -23,6 +23,7 @@ HAND = {
     "init_uniform": np.array([[0.5], [1.0]]),
     "init_normal": np.array([[2.0], [4.0]]),
     "init_normal_b": np.array([[1.0, 1.0]]),
+    "ties": np.array([[7.0, 7.0], [2.5, -1.5]]),
 }
 BY_HAND = {  # s = 2, h = 1 + 2 = 3, y = [1, 2] + 2 · 3 · [1, −1], G = y − t
     "trained/output": [[[7.0, -4.0]]],
@@ -43,6 +44,7 @@ BY_HAND = {  # s = 2, h = 1 + 2 = 3, y = [1, 2] + 2 · 3 · [1, −1], G = y −
     "merge/output/merged": [[[7.0, -4.0]]],
     "merge/bf16/restored": [[True, True], [True, True]],
     "requantize/codes": [[7, 0], [0, 7]],
+    "requantize/ties": [[7, 7], [2, -2]],
     "init/draw/bound": [[0.5**0.5], [0.5**0.5]],
     "merge/bound/residual": [[6 * 2.0**-53 + 3 * 2.0**-106, 4 * 2.0**-53], [4 * 2.0**-53, 6 * 2.0**-53]],  # W, sAB = ±2
     "merge/bound/bf16_residual": [[0.02348399, 0.01565600], [0.01565600, 0.02348399]],  # (2u + u²)(|W| + 2), u = 2⁻⁸
