@@ -5,6 +5,7 @@ from labs.core.lab import Control
 # What a fault in the layer shows, training would only repeat; a counter in bfloat16 can't go past 256.
 PASS = {"steps": 0}
 TRAINING = {"steps": 3, "checkpoint_after": 1, "steps_done": 255}
+DROPPING = {**TRAINING, "dropout": 0.25}
 
 # Values that a fault reaches on the way to the loss, each group with all that come after it.
 OUTPUT = ("forward/logits", "forward/mean_loss", "forward/loss")
@@ -107,14 +108,14 @@ ATTENTION = (
         why="common: the scores are not divided by sqrt(D)",
         swap={"scores": "scores_unscaled"},
         at=PASS,
-        must=(*FROM_SCORES, *BELOW_LOGITS),
+        must=(*FROM_SCORES, "grouped/*", *BELOW_LOGITS),
     ),
     Control(
         name="causal_off",
         why="common: every position sees the whole sequence",
         swap={"causal": "everything_visible"},
         at=PASS,
-        must=(*FROM_PROBS, "causality/after:identical", *BELOW_LOGITS),
+        must=(*FROM_PROBS, "grouped/*", "causality/after:identical", *BELOW_LOGITS),
     ),
     Control(
         name="fused_causal_off",
@@ -127,22 +128,31 @@ ATTENTION = (
         name="heads_tiled",
         why="common: key/value heads are repeated in turn, so that query heads read the wrong ones",
         swap={"scores": "scores_tiled", "mix": "mix_tiled"},
-        at={**PASS, "heads": 4, "kv_heads": 2},
-        must=(*FROM_SCORES, *BELOW_LOGITS),
+        at=PASS,
+        must=("grouped/*",),
+        may=(*FROM_SCORES, *BELOW_LOGITS),  # where the layer itself has such groups
+    ),
+    Control(
+        name="fused_heads_tiled",
+        why="common: the same before a fused kernel, which is given repeated heads",
+        swap={"attention": "attention_tiled"},
+        at=PASS,
+        must=("fused/grouped/*",),
+        may=("fused/heads", "fused/grad/*"),
     ),
     Control(
         name="prefix_detached",
         why="common: the prompt's keys and values come from a cache that was filled without a graph",
         swap={"scores": "scores_of_detached_prefix", "mix": "mix_of_detached_prefix"},
         at=PASS,
-        must=("grad/[kv]", "grad/k_turned", "grad/w_[kv]", *TO_X, "first/reached/*"),
+        must=("grad/[kv]", "grad/k_turned", "grad/w_[kv]", *TO_X, "grouped/grad/[kv]", "first/reached/*"),
     ),
     Control(
         name="softmax_backward_no_sum",
         why="TinyTorch mutants: dS = P * G, as if softmax were elementwise",
         swap={"softmax": "softmax_without_row_sum"},
         at=PASS,
-        must=(*BELOW_SCORES, "padded/grad/scores", "padded/grad/[qk]"),
+        must=(*BELOW_SCORES, "padded/grad/scores", "padded/grad/[qk]", "grouped/grad/[qk]"),
     ),
     Control(
         name="masked_row_nan",
@@ -296,4 +306,57 @@ RESUMPTION = (
     ),
 )
 
-CONTROLS = (*NORMS_AND_ROPE, *ATTENTION, *PATHS_AND_LOSS, *OPTIMIZER, *RESUMPTION)
+CHANCE = (
+    Control(
+        name="dropout_off",
+        why="common: dropout is left in evaluation mode",
+        swap={"dropout": "dropout_off"},
+        at=DROPPING,
+        must=("stochastic/dropout/kept", "stochastic/dropout/excess", "stochastic/dropout/again"),
+    ),
+    Control(
+        name="dropout_unscaled",
+        why="common: what is kept is not scaled up",
+        swap={"dropout": "dropout_unscaled"},
+        at=DROPPING,
+        must=("stochastic/dropout/kept",),
+    ),
+    Control(
+        name="dropout_mask_redrawn",
+        why="common: a layer recomputed for its backward pass draws another mask than the one it was run with",
+        swap={"dropout": "dropout_redrawn"},
+        at=DROPPING,
+        must=("stochastic/dropout/grad",),
+    ),
+    Control(
+        name="dropout_seeded",
+        why="common: the generator is seeded at every call, so every step drops the same features",
+        swap={"dropout": "dropout_seeded"},
+        at=DROPPING,
+        must=("stochastic/dropout/again",),
+    ),
+    Control(
+        name="shuffle_off",
+        why="common: every epoch has the order of the file",
+        swap={"shuffle": "shuffle_off"},
+        at=TRAINING,
+        must=("stochastic/shuffle/successors", "stochastic/shuffle/again"),
+    ),
+    Control(
+        name="shuffle_with_replacement",
+        why="common: samples are drawn independently, some twice in an epoch and others never",
+        swap={"shuffle": "shuffle_with_replacement"},
+        at=TRAINING,
+        must=("stochastic/shuffle/sorted",),
+    ),
+    Control(
+        name="shuffle_unseeded",
+        why="common: the order comes from a generator of its own, that no checkpoint holds",
+        swap={"shuffle": "shuffle_unseeded"},
+        at=TRAINING,
+        must=("stochastic/shuffle/repeats",),
+        may=("stochastic/resumed/batch", *RANDOM),  # few samples can fall into the same order twice
+    ),
+)
+
+CONTROLS = (*NORMS_AND_ROPE, *ATTENTION, *PATHS_AND_LOSS, *OPTIMIZER, *RESUMPTION, *CHANCE)

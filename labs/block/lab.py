@@ -11,7 +11,7 @@ from labs.block.inputs import inputs
 from labs.block.reference import PARAMETERS, reference
 from labs.block.reference_layer import loss
 from labs.block.walk import walk
-from labs.core.lab import Array, Lab, Rule, Stage, Table, Witness, identical, zero
+from labs.core.lab import Array, Lab, Rule, Stage, Table, Witness, identical, within, zero
 
 EQUATIONS = """
 n1 = RMSNorm(x; gamma_1)              x [B,T,d], rows are vectors
@@ -48,6 +48,9 @@ ITEMS = {
     "grad/*": "dL/d of each intermediate, each parameter and x",
     "fused/heads": "attention as one operation: forward/heads again",
     "fused/grad/[qkv]": "and its gradients under the same dL/dheads",
+    "grouped/heads": "causal attention of 4 query heads on 2 key/value heads, whatever the layer has",
+    "grouped/grad/[qkv]": "its gradients under grouped/upstream",
+    "fused/grouped/*": "the same as one operation",
     "padded/probs": "the first key hidden as padding is: the first query sees nothing, its row is 0",
     "padded/heads": "P v then",
     "padded/grad/*": "its gradients under dL/dheads; 0 for what the first query reads",
@@ -69,10 +72,20 @@ ITEMS = {
     "reloaded/*": "the checkpoint written then, read by a new process: the same bits",
     "stochastic/uninterrupted/*": "after checkpoint_after steps with dropout and shuffled batches",
     "stochastic/resumed/*": "taken by a new process from random state and data position: the same bits",
+    "stochastic/dropout/output": "dropout of ones [64,64], so the mask and its scale",
+    "stochastic/dropout/grad": "the gradient of its sum: the bits of the output",
+    "stochastic/dropout/kept": "the output with 1/(1 - dropout) for its zeros: 1/(1 - dropout) everywhere",
+    "stochastic/dropout/excess": "share of zeros - dropout, of all, each column, each row: within Bernstein's bound",
+    "stochastic/dropout/again": "two masks at 1/2: share of elements that tell them apart - 1/2, within the same bound",
+    "stochastic/shuffle/sorted": "a shuffled order of 64, sorted: 0 ... 63",
+    "stochastic/shuffle/successors": "elements i followed by i + 1: one on average, so hardly ever more than 12",
+    "stochastic/shuffle/again": "elements that a second order has in the same place: likewise",
+    "stochastic/shuffle/repeats": "whether the same random state gives the same order",
 }
 
 SEE_ONE = 2  # positions with which a query sees at most one key when the first is hidden
 DRAWN = ("batch", "loss", "param")  # of the stochastic run
+UNINTERRUPTED = ("uninterrupted", "dropout", "shuffle")
 
 
 def rules(config: Config) -> tuple[Rule, ...]:
@@ -94,6 +107,9 @@ def _training_rules() -> tuple[Rule, ...]:
         *(identical(f"resume/{name}", f"uninterrupted/{name}") for name in resumed),
         *(identical(f"reloaded/{kind}", f"final/{kind}") for kind in ("param", "exp_avg", "exp_avg_sq", "step")),
         *(identical(f"stochastic/resumed/{name}", f"stochastic/uninterrupted/{name}") for name in DRAWN),
+        identical("stochastic/dropout/grad", "stochastic/dropout/output"),
+        *(within(f"stochastic/dropout/{name}", f"stochastic/dropout/bound/{name}") for name in ("excess", "again")),
+        *(within(f"stochastic/shuffle/{name}", "stochastic/shuffle/bound") for name in ("successors", "again")),
     )
 
 
@@ -102,10 +118,10 @@ def _trains(config: Config) -> int:
 
 
 STAGES = (
-    Stage("pass", ("forward/*", "grad/*", "fused/*", "padded/*", "causality/*", "first/*")),
+    Stage("pass", ("forward/*", "grad/*", "fused/*", "padded/*", "grouped/*", "causality/*", "first/*")),
     Stage("train", ("train/*", "uninterrupted/*", "final/*", "sgd/*"), ranks=_trains),
     Stage("resume", ("resume/*", "reloaded/*"), after=("train",), ranks=_trains),
-    Stage("stochastic/uninterrupted", ("stochastic/uninterrupted/*",), ranks=_trains),
+    Stage("stochastic/uninterrupted", tuple(f"stochastic/{name}/*" for name in UNINTERRUPTED), ranks=_trains),
     Stage("stochastic/resumed", ("stochastic/resumed/*",), after=("stochastic/uninterrupted",), ranks=_trains),
 )
 

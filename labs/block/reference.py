@@ -1,6 +1,7 @@
 """The reference: every item of the lab from hand-derived formulas, in the precision of its inputs."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from labs.core.lab import Array, Arrays
 from labs.kernels import adamw, attention, sgd
 
 PARAMETERS = ("gamma_1", "gamma_2", "w_q", "w_k", "w_v", "w_o", "w_gate", "w_up", "w_down", "w_head")
+SIDE, ORDER = 64, 64  # of the square that dropout is given, and of a shuffled order
+COINCIDENCES = 12  # of random orders: one on average, distributed nearly as Poisson, and more than 12 once in 10^10
 
 
 def reference(config: Config, inputs: Arrays) -> Arrays:
@@ -23,10 +26,11 @@ def reference(config: Config, inputs: Arrays) -> Arrays:
         **_first(grads),
     }
     if config.extras:
-        items |= {**_fused(values, grads), **_padded(heads, grads), **_causality(values)}
+        items |= {**_fused(values, grads), **_padded(heads, grads), **_grouped(inputs), **_causality(values)}
     if config.steps:
         items |= _sgd(config, inputs, grads)
         items |= _training(config, inputs)
+        items |= _chance(config, inputs["x"].dtype)
     return {name: np.asarray(value) for name, value in items.items()}  # a scalar is an array without axes
 
 
@@ -56,6 +60,15 @@ def _padded(saved: attention.Saved, grads: Arrays) -> Arrays:
         "padded/grad/k": found.dk,
         "padded/grad/v": found.dv,
     }
+
+
+def _grouped(inputs: Arrays) -> Arrays:
+    """Attention where h // (H/G) and h % G name different heads, once for each way to compute it."""
+    q, k, v, upstream = (inputs[f"grouped/{name}"] for name in ("q", "k", "v", "upstream"))
+    heads, saved = attention.forward(q, k, v, attention.causal(q.shape[-2], k.shape[-2]))
+    found = attention.backward(upstream, saved)
+    items = {"heads": heads, "grad/q": found.dq, "grad/k": found.dk, "grad/v": found.dv}
+    return {f"{prefix}/{name}": value for prefix in ("grouped", "fused/grouped") for name, value in items.items()}
 
 
 def _causality(values: Arrays) -> Arrays:
@@ -109,6 +122,29 @@ def _descend(config: Config, inputs: Arrays) -> Iterator[Arrays]:
             "exp_avg": _flat({name: state.exp_avg for name, state in states.items()}),
             "exp_avg_sq": _flat({name: state.exp_avg_sq for name, state in states.items()}),
         }
+
+
+def _chance(config: Config, dtype: np.dtype[Any]) -> Arrays:
+    """What is certain about dropout and shuffle, and how far the shares of zeros stray: in all, a column, a row."""
+    counts = np.array([SIDE * SIDE, *[SIDE] * (2 * SIDE)])
+    return {
+        "stochastic/dropout/kept": np.full((SIDE, SIDE), 1 / (1 - config.dropout), dtype),
+        "stochastic/dropout/bound/excess": _straying(config.dropout, counts).astype(dtype),
+        "stochastic/dropout/bound/again": _straying(0.5, counts[:1]).astype(dtype).reshape(()),
+        "stochastic/shuffle/sorted": np.arange(ORDER),
+        "stochastic/shuffle/bound": np.asarray(COINCIDENCES),
+        "stochastic/shuffle/repeats": np.ones((), bool),
+    }
+
+
+def _straying(share: float, counts: Array) -> Array:
+    """Bernstein's bound on abs(share of zeros - share) among so many draws, passed once in 10^9; at share 0, 0.
+
+    The root t of n t^2 / (2 (variance + t/3)) = log(2 * 10^9).
+    """
+    rarity, variance = np.log(2e9), share * (1 - share)
+    bound: Array = (rarity / 3 + np.sqrt((rarity / 3) ** 2 + 2 * counts * variance * rarity)) / counts
+    return bound if share else np.zeros_like(bound)
 
 
 def _flat(arrays: Arrays) -> Array:

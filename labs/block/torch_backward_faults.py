@@ -80,6 +80,19 @@ class Gate(torch.autograd.Function):
         return grad * up * gates.sigmoid(), grad * F.silu(gates)
 
 
+class Dropout(torch.autograd.Function):
+    """Dropout whose mask is drawn again in the backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, share: float) -> Tensor:
+        ctx.share = share
+        return right.dropout(x, share)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return right.dropout(grad, ctx.share), None
+
+
 class Loss(torch.autograd.Function):
     """A fused loss that makes its gradient in the forward pass, and hands it on whatever comes from above."""
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F  # noqa: N812 (its usual name)
 from torch import Tensor
 
 from labs.block import torch_parts as right
-from labs.block.torch_backward_faults import Gate, Loss, Norm, Rope, Softmax
+from labs.block.torch_backward_faults import Dropout, Gate, Loss, Norm, Rope, Softmax
 
 
 def norm_constant_r(x: Tensor, gamma: Tensor, epsilon: float) -> Tensor:
@@ -73,6 +73,11 @@ def scores_tiled(q: Tensor, k: Tensor) -> Tensor:
 
 def mix_tiled(probs: Tensor, v: Tensor) -> Tensor:
     return probs @ v.repeat(1, probs.shape[1] // v.shape[1], 1, 1)
+
+
+def attention_tiled(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    times = q.shape[1] // k.shape[1]
+    return right.attention(q, k.repeat(1, times, 1, 1), v.repeat(1, times, 1, 1))
 
 
 def scores_of_detached_prefix(q: Tensor, k: Tensor) -> Tensor:
@@ -167,6 +172,37 @@ def _moments(g: Tensor, m: Tensor, v: Tensor, step: Tensor, options: dict[str, f
 def _move(p: Tensor, update: Tensor, options: dict[str, float]) -> None:
     with torch.no_grad():
         p.mul_(1 - options["lr"] * options["weight_decay"]).sub_(options["lr"] * update)
+
+
+def dropout_off(x: Tensor, share: float) -> Tensor:
+    return F.dropout(x, share, training=False)
+
+
+def dropout_unscaled(x: Tensor, share: float) -> Tensor:
+    return right.dropout(x, share) * (1 - share)
+
+
+def dropout_redrawn(x: Tensor, share: float) -> Tensor:
+    return _applied(Dropout, x, share)
+
+
+def dropout_seeded(x: Tensor, share: float) -> Tensor:
+    torch.default_generator.manual_seed(0)
+    return right.dropout(x, share)
+
+
+def shuffle_off(n: int) -> Tensor:
+    return torch.arange(n)
+
+
+def shuffle_with_replacement(n: int) -> Tensor:
+    return torch.randint(n, (n,))
+
+
+def shuffle_unseeded(n: int) -> Tensor:
+    generator = torch.Generator()
+    generator.seed()
+    return torch.randperm(n, generator=generator)
 
 
 def save_moments_as_bfloat16(state: dict[str, Any], path: Path) -> None:

@@ -1,6 +1,6 @@
 """The torch side's stages: what yields the items. Each uses only its parts; autograd differentiates everything."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -8,6 +8,7 @@ from torch import Tensor
 
 from labs.block.config import Config
 from labs.block.parts import Parts
+from labs.block.torch_chance import chance
 from labs.block.torch_layer import PARAMETERS, Tensors, layer, objective, operands
 from labs.block.torch_parts import PARTS
 from labs.block.torch_training import State, descend, flat, shuffled, stacked, start, whole
@@ -32,7 +33,7 @@ def one_pass(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Ite
     values = {name: value.detach() for name, value in values.items()}
     items = {**_named("forward", values), **_named("grad", grads), **_first(grads)}
     if config.extras:
-        items |= {**_fused(parts, values, grads), **_padded(parts, values, grads)}
+        items |= {**_fused(parts, values, grads), **_padded(parts, values, grads), **_grouped(parts, inputs)}
         items |= _causality(config, parts, leaves, values["residual_2"])
     return items
 
@@ -55,6 +56,26 @@ def _padded(parts: Parts, values: Tensors, grads: Tensors) -> Items:
     scores.retain_grad()
     _backward(heads, grads.get("heads"))
     return {"padded/probs": probs, "padded/heads": heads, **_gradients("padded", scores=scores, q=q, k=k, v=v)}
+
+
+def _grouped(parts: Parts, inputs: Tensors) -> Items:
+    """Attention in both ways with several query heads on each of several key/value heads, whatever the layer has."""
+    found: Items = {}
+    for prefix, attention in (("grouped", _composed(parts)), ("fused/grouped", parts.attention)):
+        q, k, v = (inputs[f"grouped/{name}"].detach().requires_grad_() for name in "qkv")
+        found[f"{prefix}/heads"] = attention(q, k, v)
+        _backward(found[f"{prefix}/heads"], inputs["grouped/upstream"])
+        found |= _gradients(prefix, q=q, k=k, v=v)
+    return found
+
+
+def _composed(parts: Parts) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    """Attention from the layer's parts."""
+
+    def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return parts.mix(parts.softmax(parts.scores(q, k), parts.causal(k.shape[-2])), v)
+
+    return attention
 
 
 def _causality(config: Config, parts: Parts, leaves: Tensors, before: Tensor) -> Items:
@@ -105,7 +126,7 @@ def resume(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items
 
 
 def stochastic(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items:
-    """Dropout and shuffled batches, without interruption; leaves a checkpoint on the way."""
+    """Dropout and shuffled batches, without interruption; leaves a checkpoint on the way. Then each by itself."""
     torch.default_generator.manual_seed(config.torch_seed)
     state = start(config, inputs)
     steps = []
@@ -113,7 +134,8 @@ def stochastic(config: Config, inputs: Tensors, parts: Parts, place: Place) -> I
         steps.append(step)
         if state["done"] == config.checkpoint_after:
             parts.save(state, place.checkpoints / "stochastic.pt")
-    return stacked("stochastic/uninterrupted", steps[config.checkpoint_after :])
+    uninterrupted = stacked("stochastic/uninterrupted", steps[config.checkpoint_after :])
+    return {**uninterrupted, **chance(config, parts, inputs["data/x"])}
 
 
 def stochastic_resumed(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items:

@@ -102,7 +102,7 @@ def test_without_steps_nothing_of_training_is_drawn_promised_or_run():
     config, inputs, reference = prepared({"steps": 0})
     names = promised(plan(LAB.rules(config), reference))
     sections = {name.split("/")[0] for name in names}
-    assert sections == {"forward", "grad", "fused", "padded", "causality", "first"}
+    assert sections == {"forward", "grad", "fused", "grouped", "padded", "causality", "first"}
     assert not [name for name in inputs if name.startswith("data/")]
     assert [stage.name for stage in LAB.stages if stage.ranks(config)] == ["pass"]
 

@@ -38,6 +38,10 @@ HAND = {
     "w_up": np.ones((2, 1)),
     "w_down": np.ones((1, 2)),
     "w_head": np.array([[1.0, -1.0], [2.0, -2.0]]),  # orthogonal to the last row of the output
+    "grouped/q": np.zeros((1, 4, 2, 2)),  # uniform again, so that a head's values alone tell which one was read
+    "grouped/k": np.ones((1, 2, 2, 2)),
+    "grouped/v": np.array([[[[1.0, 1.0], [3.0, 3.0]], [[5.0, 5.0], [9.0, 9.0]]]]),
+    "grouped/upstream": np.array([[[[1.0, 0.0], [0.0, 0.0]]] * 2 + [[[0.0, 0.0], [0.0, 2.0]]] * 2]),
 }
 ROOT_8 = 8**0.5
 BY_HAND = {
@@ -68,6 +72,9 @@ BY_HAND = {
     "padded/probs": [[[[0.0, 0.0], [0.0, 1.0]]]],
     "padded/heads": [[[[0.0, 0.0], [1.0, -1.0]]]],
     "padded/grad/v": [[[[0.0, 0.0], [2.0, 4.0]]]],
+    "grouped/heads": [[[[1.0, 1.0], [2.0, 2.0]]] * 2 + [[[5.0, 5.0], [7.0, 7.0]]] * 2],
+    "grouped/grad/v": [[[[2.0, 0.0], [0.0, 0.0]], [[0.0, 2.0], [0.0, 2.0]]]],
+    "fused/grouped/heads": [[[[1.0, 1.0], [2.0, 2.0]]] * 2 + [[[5.0, 5.0], [7.0, 7.0]]] * 2],
 }
 
 
