@@ -54,7 +54,7 @@ ITEMS = {
     "sgd/base/*": "W before and after training: the same bits",
     "checkpoint/lora_[ab]": "A, B loaded from the checkpoint in a new process: the bits of sgd/final",
     "merge/weight": "W + s A B",
-    "merge/residual": "unmerged W minus W; within two roundings, (2u + u^2)(|W| + |s A B|)",
+    "merge/residual": "unmerged W minus W; within two roundings of the sum, (2u + u^2)(|W| + |s A B|), and two of sAB",
     "merge/output/merged": "X (W + s A B)",
     "merge/output/unmerged": "X W + s (X A) B",
     "merge/output/difference": "merged minus unmerged output; within 2(d + r + 4) u (|X||W| + |s| |X||A||B|)",

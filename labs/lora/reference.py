@@ -134,7 +134,7 @@ def _merged(config: Config, inputs: Arrays) -> Arrays:
     unmerged = bfloat16.nearest(merged - low)
     return {
         "merge/weight": base + change,
-        "merge/bound/residual": _two_roundings(UNIT_ROUNDOFF, base, change),
+        "merge/bound/residual": _two_roundings(UNIT_ROUNDOFF, base, change) + _two_products(config, inputs),
         "merge/output/merged": x @ (base + change),
         "merge/output/unmerged": lora.forward(x, base, a, b, scale(config, inputs))[0],
         "merge/bound/difference": _output_bound(config, inputs),
@@ -148,6 +148,13 @@ def _merged(config: Config, inputs: Arrays) -> Arrays:
 def _two_roundings(u: float, w: Array, change: Array) -> Array:
     """What two roundings of sums (or of terms, then of their sum) may do: (2u + u²)(|w| + |change|), [d, k]."""
     bound: Array = (2 + u) * u * (np.abs(w.real) + np.abs(change.real))
+    return bound
+
+
+def _two_products(config: Config, inputs: Arrays) -> Array:
+    """How far sAB may be from sAB in another order of its factors: two sums of at most r + 2 rounded terms, [d, k]."""
+    a, b = (np.abs(inputs[name].real) for name in ("lora_a", "lora_b"))
+    bound: Array = 2 * (config.rank + 2) * UNIT_ROUNDOFF * np.abs(scale(config, inputs)) * (a @ b)
     return bound
 
 

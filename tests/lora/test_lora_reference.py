@@ -46,7 +46,8 @@ BY_HAND = {  # s = 2, h = 1 + 2 = 3, y = [1, 2] + 2 · 3 · [1, −1], G = y −
     "requantize/codes": [[7, 0], [0, 7]],
     "requantize/ties": [[7, 7], [2, -2]],
     "init/draw/bound": [[0.5**0.5], [0.5**0.5]],
-    "merge/bound/residual": [[6 * 2.0**-53 + 3 * 2.0**-106, 4 * 2.0**-53], [4 * 2.0**-53, 6 * 2.0**-53]],  # W, sAB = ±2
+    # W and sAB = ±2, and 2(1 + 2)u · 2 for the two products
+    "merge/bound/residual": [[18 * 2.0**-53 + 3 * 2.0**-106, 16 * 2.0**-53], [16 * 2.0**-53, 18 * 2.0**-53]],
     "merge/bound/bf16_residual": [[0.02348399, 0.01565600], [0.01565600, 0.02348399]],  # (2u + u²)(|W| + 2), u = 2⁻⁸
     "merge/bound/difference": [[[14 * 7 * 2.0**-53, 14 * 8 * 2.0**-53]]],  # 2(2 + 1 + 4)u (|X||W| + 2 · 3)
     "requantize/bound/quantize": [[1 / 14 + 2.0**-52] * 2] * 2,
