@@ -76,7 +76,7 @@ ITEMS = {
     "stochastic/dropout/grad": "the gradient of its sum: the bits of the output",
     "stochastic/dropout/kept": "the output with 1/(1 - dropout) for its zeros: 1/(1 - dropout) everywhere",
     "stochastic/dropout/excess": "share of zeros - dropout, of all, each column, each row: within Bernstein's bound",
-    "stochastic/dropout/again": "two masks at 1/2: share of elements that tell them apart - 1/2, within the same bound",
+    "stochastic/dropout/again": "two masks at 1/2: shares that both, one, the other, neither drop - 1/4: likewise",
     "stochastic/shuffle/sorted": "a shuffled order of 64, sorted: 0 ... 63",
     "stochastic/shuffle/successors": "elements i followed by i + 1: one on average, so hardly ever more than 12",
     "stochastic/shuffle/again": "elements that a second order has in the same place: likewise",

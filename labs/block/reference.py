@@ -130,7 +130,7 @@ def _chance(config: Config, dtype: np.dtype[Any]) -> Arrays:
     return {
         "stochastic/dropout/kept": np.full((SIDE, SIDE), 1 / (1 - config.dropout), dtype),
         "stochastic/dropout/bound/excess": _straying(config.dropout, counts).astype(dtype),
-        "stochastic/dropout/bound/again": _straying(0.5, counts[:1]).astype(dtype).reshape(()),
+        "stochastic/dropout/bound/again": _straying(0.25, counts[[0] * 4]).astype(dtype),
         "stochastic/shuffle/sorted": np.arange(ORDER),
         "stochastic/shuffle/bound": np.asarray(COINCIDENCES),
         "stochastic/shuffle/repeats": np.ones((), bool),

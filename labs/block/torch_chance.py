@@ -31,11 +31,12 @@ def _dropout(config: Config, parts: Parts, ones: Tensor) -> Items:
     dropped = (output == 0).to(ones.dtype)
     shares = torch.cat((dropped.mean().reshape(1), dropped.mean(0), dropped.mean(1)))
     first, second = (parts.dropout(ones, 0.5) == 0 for _ in range(2))
+    pairs = torch.stack((first & second, first & ~second, ~first & second, ~first & ~second))
     return {
         "stochastic/dropout/output": output,
         "stochastic/dropout/kept": torch.where(output == 0, 1 / (1 - config.dropout), output),
         "stochastic/dropout/excess": shares - config.dropout,
-        "stochastic/dropout/again": (first != second).to(ones.dtype).mean() - 0.5,
+        "stochastic/dropout/again": pairs.to(ones.dtype).mean((1, 2)) - 0.25,
         **({} if leaf.grad is None else {"stochastic/dropout/grad": leaf.grad}),
     }
 
