@@ -45,8 +45,9 @@ def sides():
         if rule.kind == "identical":
             found = observed.get(rule.item, observed.get(rule.other, np.arange(3.0)))
             observed[rule.item] = observed[rule.other] = found
-        elif rule.kind == "within" and rule.item not in observed:
-            observed[rule.item] = np.zeros_like(reference[rule.other])
+        elif rule.kind == "within":
+            observed.setdefault(rule.item, np.zeros_like(reference[rule.other]))
+            observed.pop(rule.other, None)
     return config, inputs, reference, observed
 
 
