@@ -114,7 +114,7 @@ def _together(
 
 
 class _Moved(Mapping[str, Array]):
-    """The inputs, some of them a complex step away: each is made when it is read, so one at a time is in memory."""
+    """The inputs, some of them a complex step away: each is made when the loss reads it."""
 
     def __init__(self, inputs: Arrays, names: Sequence[str], draw: Draw) -> None:
         self._inputs, self._names, self._draw = inputs, frozenset(names), draw
