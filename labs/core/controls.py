@@ -187,12 +187,12 @@ def reads(rule: Rule) -> set[str]:
 
 def verdict(control: Control, good: Sequence[Check], checks: Sequence[Check], broken: str = "") -> Verdict:
     """Compare what failed with what has to fail and what may; a `broken` fault proves nothing."""
-    owed = {_key(c) for c in (*good, *checks) if _matches(_key(c), control.must)}
+    owed = {_key(c) for c in (*good, *checks) if picks(*_key(c), control.must)}
     must = [c for c in checks if _key(c) in owed]
     failed = [c for c in checks if c.status != "passed"]
-    unmatched = [p for p in control.must if not any(_matches(key, (p,)) for key in map(_key, must))]
+    unmatched = [p for p in control.must if not any(picks(*key, (p,)) for key in map(_key, must))]
     missed = [label(c) for c in must if c.status == "passed"] + unmatched
-    leaked = [label(c) for c in failed if _key(c) not in owed and not _matches(_key(c), control.may)]
+    leaked = [label(c) for c in failed if _key(c) not in owed and not picks(*_key(c), control.may)]
     status = "missed" if missed or broken else "leaked" if leaked else "caught"
     return Verdict(
         control=control,
@@ -218,7 +218,3 @@ def label(check: Check) -> str:
 
 def _key(check: Check) -> tuple[str, str]:
     return check.name, check.kind
-
-
-def _matches(key: tuple[str, str], patterns: Sequence[str]) -> bool:
-    return picks(*key, patterns)

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from labs.core import memory, pinned
 from labs.core.config import Settings
@@ -43,6 +42,16 @@ class Trial:
 
 
 @dataclass(frozen=True)
+class Known:
+    """The reference side of one bench of controls: its checks, and the items that this precision leaves unjudged."""
+
+    bench: Bench
+    rules: tuple[Rule, ...]
+    reference: Arrays
+    silent: frozenset[str]
+
+
+@dataclass(frozen=True)
 class Expected:
     """What the referee alone knows: the reference, every check that it implies, and that these can be trusted."""
 
@@ -51,7 +60,7 @@ class Expected:
     unselected: frozenset[str]
     witnesses: tuple[Check, ...]
     wiring: Wiring
-    beside: tuple[tuple[Bench, tuple[Rule, ...], Arrays], ...]  # of each bench, in the order of the lanes
+    beside: tuple[Known, ...]  # of each bench, in the order of the lanes
     moved: frozenset[str]  # items of the reference that lost their pinned values
     seconds: Mapping[str, float]
     unjudged: Mapping[str, str] = field(default_factory=dict)  # items that this precision says nothing of, and why
@@ -144,18 +153,18 @@ def expect(trial: Trial) -> Expected:
     return Expected(reference, rules, unselected, proofs, wired, beside, moved, seconds, silent)
 
 
-def _moved(trial: Trial, reference: Arrays, beside: Sequence[tuple[Bench, object, Arrays]]) -> frozenset[str]:
+def _moved(trial: Trial, reference: Arrays, beside: Sequence[Known]) -> frozenset[str]:
     """What the reference no longer gives as pinned at the default config, computed anew where no part of the run is."""
     lab, usual = trial.settings.lab, trial.settings.lab.config()
     if trial.target.precision.narrow:  # other inputs than the pinned ones
         return frozenset()
-    at_default = [known for bench, _, known in beside if bench.config == usual]
+    at_default = [known.reference for known in beside if known.bench.config == usual]
     if trial.settings.config == usual and trial.settings.seed == 0 and not trial.settings.from_files:
         at_default.append(reference)
-    known = pinned.read(lab)
-    if known and not at_default:
+    values = pinned.read(lab)
+    if values and not at_default:
         at_default.append(lab.reference(usual, lab.inputs(usual, Draw(0))))
-    return pinned.moved(known, at_default[0]) if known else frozenset()
+    return pinned.moved(values, at_default[0]) if values else frozenset()
 
 
 def _refuse_bad_names(whose: str, names: Iterable[str]) -> None:
@@ -181,15 +190,12 @@ def _refuse_idle_witnesses(lab: Lab, reference: Arrays) -> None:
         raise RequestError(f"{lab.name}: the reference has no {', '.join(idle)}, which witnesses in lab.py stand for")
 
 
-def _known(trial: Trial, bench: Bench) -> tuple[Bench, tuple[Rule, ...], Arrays]:
+def _known(trial: Trial, bench: Bench) -> Known:
     lab = trial.settings.lab
     reference = lab.reference(bench.config, bench.inputs)
-    silent = _silent(trial, bench.config, reference)
-    return bench, tuple(r for r in plan(lab.rules(bench.config), reference) if r.item not in silent), reference
-
-
-def _silent(trial: Trial, config: Any, reference: Arrays) -> dict[str, str]:
-    return unjudged(trial.target.precision, trial.settings.lab, plan(trial.settings.lab.rules(config), reference))
+    every = plan(lab.rules(bench.config), reference)
+    silent = unjudged(trial.target.precision, lab, every)
+    return Known(bench, tuple(r for r in every if r.item not in silent), reference, frozenset(silent))
 
 
 def selected(item: str, kind: str, only: tuple[str, ...]) -> bool:
@@ -211,15 +217,15 @@ def conclude(trial: Trial, expected: Expected, framework: Framework, deadline: f
         checks = judge_all(expected.rules, expected.reference, observed, limits)
     stated = dict(Observed({n: p for n, p in paths.items() if n in facts}))
     found: dict[str, Verdict] = {}
-    known = {id(bench): (rules, reference) for bench, rules, reference in expected.beside}
+    of_bench = {id(known.bench): known for known in expected.beside}
     with timed(seconds, "controls"):
         for lane, handed in reversed(trial.beside):  # the first lane is the longest
             beside = finish(framework, handed, deadline)
             for bench in lane:
-                rules, reference = known[id(bench)]
-                ignored = facts.keys() | _silent(trial, bench.config, reference)
-                limits = tolerances(precision, lab, reference, loosened)
-                judged = verdicts(bench, rules, reference, ignored, beside, limits, narrow=precision.narrow)
+                known = of_bench[id(bench)]
+                ignored = facts.keys() | known.silent
+                limits = tolerances(precision, lab, known.reference, loosened)
+                judged = verdicts(bench, known.rules, known.reference, ignored, beside, limits, narrow=precision.narrow)
                 found |= {verdict.control.name: verdict for verdict in judged}
     ordered = tuple(found[control.name] for control in trial.settings.lab.controls if control.name in found)
     return Judged((*checks, *expected.witnesses), ordered, ran, observed, stated, seconds)
