@@ -118,7 +118,7 @@ def _case(
     name: str, config: Any, scratch: Path, out: Path, swap: Mapping[str, str] | None = None, good: Path | None = None
 ) -> Case:
     own = scratch / "places" / name
-    return Case(name, config, scratch / "inputs", out, own, own / "checkpoints", swap or {}, good=good)
+    return Case(name, config, scratch / "inputs", out, own, own / "checkpoints", swap or {}, packed=True, good=good)
 
 
 def verdicts(
@@ -135,14 +135,18 @@ def verdicts(
 
     `facts` are items that nobody judges; `narrow`: a precision in which a fault can be smaller than the limits.
     """
-    paths = _judged(items_of(bench.good, ran), facts)
-    good = {(c.name, c.kind): c for c in judge_all(rules, reference, Observed(paths), tolerances, recorded=False)}
+    paths, packs = _judged(items_of(bench.good, ran), facts), dict[Path, Mapping[str, Array]]()
+    good = {
+        (c.name, c.kind): c for c in judge_all(rules, reference, Observed(paths, packs), tolerances, recorded=False)
+    }
     wrong = [label(c) for c in good.values() if c.status != "passed"]
     doubt = f"the good run beside it fails at {', '.join(wrong[:4])}" if wrong else ""
     found = []
     for control, case in bench.faulty:
         broken = [r.failure for r in ran if r.case is case and r.failure]
-        checks = _judge_changed(_judged(items_of(case, ran), facts), paths, rules, reference, good, tolerances)
+        own = _judged(items_of(case, ran), facts)
+        observed = Observed(own, dict(packs))
+        checks = _judge_changed(own, observed, paths, rules, reference, good, tolerances)
         found.append(
             verdict(control, tuple(good.values()), checks, f"{NOT_EXERCISED}: {broken[0]}" if broken else doubt)
         )
@@ -166,6 +170,7 @@ def _judged(paths: Mapping[str, Path], facts: Collection[str]) -> dict[str, Path
 
 def _judge_changed(
     paths: Mapping[str, Path],
+    observed: Observed,
     good_paths: Mapping[str, Path],
     rules: tuple[Rule, ...],
     reference: Mapping[str, Array],
@@ -175,8 +180,8 @@ def _judge_changed(
     same = {name for name, path in paths.items() if good_paths.get(name) == path}
     affected = tuple(r for r in rules if not reads(r) <= same)
     owed = {name for rule in affected for name in reads(rule)} | (paths.keys() - same)
-    observed = Observed({n: p for n, p in paths.items() if n in owed})
-    again = judge_all(affected, reference, observed, tolerances, recorded=False)
+    shown = {name: observed[name] for name in paths if name in owed}
+    again = judge_all(affected, reference, shown, tolerances, recorded=False)
     return tuple({**good, **{(c.name, c.kind): c for c in again}}.values())
 
 

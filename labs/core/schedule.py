@@ -20,6 +20,7 @@ from labs.core.patterns import overlap
 from labs.core.process.exchange import TimedOut
 from labs.core.process.jobs import NEEDS, Job, JobResult, Outcome, Task
 from labs.core.process.mark import marked
+from labs.core.process.pack import pack_file
 from labs.core.process.whereabouts import own_frames
 
 
@@ -36,7 +37,8 @@ class Case:
     swap: Mapping[str, str] = field(default_factory=dict)
     precision: str = "float64"
     device: str = "cpu"
-    good: Path | None = None  # items with the bits of this folder's files are not written again
+    packed: bool = False  # the items of a stage in one file
+    good: Path | None = None  # the folder of the good run: its items with the same bits are not written again
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,7 @@ def _task(case: Case, stage: Stage) -> Task:
         out=str(case.out),
         scratch=str(case.scratch),
         checkpoints=str(case.checkpoints),
+        packed=case.packed,
         good=str(case.good or ""),
         precision=case.precision,
         device=case.device,
@@ -209,11 +212,17 @@ def _result(framework: Framework, job_id: str, deadline: float) -> JobResult:
 
 
 def items_of(case: Case, ran: Iterable[Ran]) -> dict[str, Path]:
-    """The folder that each item of the case lies in: its own, or the good run's when the bits are the same."""
+    """Where each item of the case lies, a folder or a pack: its own, or the good run's when the bits are the same."""
     found: dict[str, Path] = {}
     for stage in ran:
         if stage.case is case:
             for outcome in stage.outcomes:
-                found.update(dict.fromkeys(outcome.items, case.out))
-                found.update(dict.fromkeys(outcome.same, case.good or case.out))
+                found.update(dict.fromkeys(outcome.items, _place_of(stage, case.out, outcome.rank)))
+                found.update(dict.fromkeys(outcome.same, _place_of(stage, case.good or case.out, outcome.rank)))
     return found
+
+
+def _place_of(ran: Ran, folder: Path, rank: int) -> Path:
+    """What one rank of a stage wrote its items to."""
+    ranks = ran.stage.ranks(ran.case.config)
+    return Path(pack_file(str(folder), ran.stage.name, rank, ranks)) if ran.case.packed else folder

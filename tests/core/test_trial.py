@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+import safetensors.numpy
 
 from labs.core import pinned
 from labs.core.errors import NothingCompared, RequestError
@@ -61,10 +62,10 @@ def test_a_right_lab_passes_with_every_fault_caught_and_a_whole_bundle(tanh_laye
     for item in ("output", "loss", "grad/w", "grad/x"):
         observed = np.load(bundle / f"tanh_layer/observed/{item}.npy")
         np.testing.assert_allclose(observed, np.load(bundle / f"tanh_layer/reference/{item}.npy"), rtol=1e-12)
-    assert sorted(p.name for p in (bundle / "tanh_layer/controls/derivative_unsquared").rglob("*.npy")) == [
-        "w.npy",
-        "x.npy",
-    ]
+    (packed,) = (bundle / "tanh_layer/controls/derivative_unsquared").iterdir()
+    changed = safetensors.numpy.load_file(packed)
+    assert sorted(changed) == ["grad/w", "grad/x"]
+    assert not any(np.array_equal(changed[n], np.load(bundle / f"tanh_layer/observed/{n}.npy")) for n in changed)
     assert not (bundle / ".scratch").exists()
     assert (tmp_path / "out/latest").resolve() == bundle.resolve()
 

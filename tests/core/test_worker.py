@@ -9,6 +9,7 @@ import pytest
 
 from labs.core.launch import Framework
 from labs.core.process.exchange import TimedOut
+from labs.core.process.pack import pack_file, read_pack
 
 _SPEC = importlib.util.spec_from_file_location("tiny_lab", Path(__file__).with_name("tiny_lab.py"))
 tiny = importlib.util.module_from_spec(_SPEC)
@@ -85,13 +86,15 @@ def test_every_task_starts_from_the_same_torch_state(framework, lab):
 
 
 def test_items_with_the_bits_of_the_good_run_are_not_written_again(framework, lab):
-    first = lab.job("forward")
+    first = lab.job("forward", packed=True)
     run(framework, first)
-    second = lab.job("forward", swap={"double": "fault:triple"}, good=first.tasks[0].out)
+    second = lab.job("forward", packed=True, swap={"double": "fault:triple"}, good=first.tasks[0].out)
     outcome = run(framework, second).outcomes[0]
     assert outcome.items == ("y", "grad/x")
     assert outcome.same == ("flag", "count", "size")
-    assert not Path(second.tasks[0].out, "flag.npy").exists()
+    good, changed = (read_pack(pack_file(job.tasks[0].out, "forward", 0, 1)) for job in (first, second))
+    assert list(changed) == ["y", "grad/x"]
+    assert np.array_equal(4 * changed["y"], 9 * good["y"])
 
 
 def test_a_preloaded_module_that_is_missing_stops_nothing(framework, lab):

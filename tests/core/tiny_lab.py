@@ -214,16 +214,16 @@ class Lab:
     root: Path
     numbers: count = field(default_factory=count)
 
-    def job(self, *stages, swap=None, good="", ranks=1, threads=1, package="user_lab_tiny"):
+    def job(self, *stages, swap=None, packed=False, good="", ranks=1, threads=1, package="user_lab_tiny"):
         number = next(self.numbers)
-        tasks = tuple(self.task(stage, number, index, swap or {}, good) for index, stage in enumerate(stages))
+        tasks = tuple(self.task(stage, number, index, swap or {}, packed, good) for index, stage in enumerate(stages))
         path = self.root / "tiny"
         return Job(f"job/{number}", package, str(path), tasks, ranks, threads, str(self.root / f"log/{number}.txt"))
 
-    def task(self, stage, number, index, swap, good):
+    def task(self, stage, number, index, swap, packed, good):
         config = {"scale": 2.0, "inner": {"steps": [1, 2, 3]}}
         folders = [str(self.root / f"{name}/{number}-{index}") for name in ("out", "scratch", "checkpoints")]
-        return Task(stage, config, swap, str(self.root / "inputs"), *folders, good)
+        return Task(stage, config, swap, str(self.root / "inputs"), *folders, packed, good)
 
 
 def write_lab(root):

@@ -18,7 +18,8 @@ class Task:
 
     config: the resolved config as plain values; swap: part name -> "fault:NAME" | "file.py:name" | "module:name".
     inputs: folder of <name>.npy; out: folder that gets <item path>.npy; scratch, checkpoints: see `Place`.
-    good: a folder with an earlier run's arrays: items whose dtype, shape and bits equal the file there are not written.
+    packed: the items of a stage go into one file instead (see `pack`).
+    good: the `out` of an earlier run: items whose dtype, shape and bits are those of its stage are not written.
     resumes: the stage reads what an earlier stage left on disk.
     precision: what floats among the inputs are cast to; device: where they are put; items come back as float64.
     """
@@ -30,6 +31,7 @@ class Task:
     out: str
     scratch: str
     checkpoints: str
+    packed: bool = False
     good: str = ""
     resumes: bool = False
     precision: str = "float64"

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from labs.core.process.pack import read_pack, write_pack
 from labs.core.process.swap import StageError
 
 _NAME = re.compile(r"[a-z0-9_.-]+(/[a-z0-9_.-]+)*")
@@ -104,13 +105,26 @@ def _kind(value: object) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
 
 
-def save_items(items: Mapping[str, NDArray[Any]], out: str, good: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Write each item to <out>/<name>.npy unless <good>/<name>.npy has the same bits: (written, same)."""
-    same = tuple(name for name, array in items.items() if good and _same(f"{good}/{name}.npy", array))
-    written = tuple(name for name in items if name not in same)
-    for name in written:
-        _save(name, items[name], f"{out}/{name}.npy")
-    return written, same
+def save_items(items: Mapping[str, NDArray[Any]], out: str) -> tuple[str, ...]:
+    """Write each item to <out>/<name>.npy: their names."""
+    for name, array in items.items():
+        _save(name, array, f"{out}/{name}.npy")
+    return tuple(items)
+
+
+def pack_items(items: Mapping[str, NDArray[Any]], file: str, good: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Write to one file each item that has other bits than in the file `good`, when there is one: (written, same)."""
+    known = _known(good) if good else {}
+    same = tuple(name for name, array in items.items() if name in known and _same(known[name], array))
+    changed = {name: array for name, array in items.items() if name not in same}
+    if changed:
+        write_pack(file, changed)
+    return tuple(changed), same
+
+
+@functools.cache  # the controls of a job stand beside the same good run
+def _known(file: str) -> dict[str, NDArray[Any]]:
+    return read_pack(file) if os.path.isfile(file) else {}  # noqa: PTH113
 
 
 def _save(name: str, array: NDArray[Any], file: str) -> None:
@@ -137,14 +151,7 @@ def _make(folder: str) -> None:
     os.makedirs(folder, exist_ok=True)  # noqa: PTH103
 
 
-def _same(file: str, array: NDArray[Any]) -> bool:
-    if not os.path.isfile(file):  # noqa: PTH113
-        return False
-    other = _kept(file) if array.nbytes <= _SMALL else np.load(file, mmap_mode="r", allow_pickle=False)
+def _same(other: NDArray[Any], array: NDArray[Any]) -> bool:
     if other.dtype != array.dtype or other.shape != array.shape:
         return False
-    return np.array_equal(_bytes(other), _bytes(array))  # bytes, so that -0 and NaN count by their bits
-
-
-def _bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return other.tobytes() == array.tobytes()  # bytes, so that -0 and NaN count by their bits

@@ -14,9 +14,10 @@ import torch
 from labs.core.place import Place
 from labs.core.process.jobs import NEEDS, NO_DEVICE, Job, Outcome, Task
 from labs.core.process.mark import Mark, mark_file
+from labs.core.process.pack import pack_file
 from labs.core.process.reuse import Memory, left, noting
 from labs.core.process.swap import StageError, Swap, guilty, lab_module, load_swap, with_swaps
-from labs.core.process.torch_items import arrays_of, load_inputs, save_items
+from labs.core.process.torch_items import arrays_of, load_inputs, pack_items, save_items
 from labs.core.setting import rebuild
 
 _LONGEST = 20_000  # characters of a traceback that are kept: its end says what happened
@@ -95,7 +96,10 @@ def _perform(
     items = arrays_of(task.stage, result, task.precision)
     if noted:
         memory.note(task, read, tuple(items), before)
-    return save_items(items, task.out, task.good)
+    if not task.packed:
+        return save_items(items, task.out), ()
+    files = [pack_file(out, task.stage, place.rank, place.ranks) if out else "" for out in (task.out, task.good)]
+    return pack_items(items, *files)
 
 
 def _on(device: str) -> contextlib.AbstractContextManager[Any]:
