@@ -5,9 +5,9 @@ with the arrays. Floats are compared in float64 (longdouble in longdouble), inte
 differences. An element that is not finite, on either side, has an infinite error: NaN never enters a statistic.
 """
 
+import functools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,8 +23,7 @@ _Errors = Callable[[Array, Array, Array, Array], None]
 _Real: TypeAlias = float | np.floating[Any]
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(NamedTuple):
     """How far `observed` is from `reference`. Errors have the unit of the arrays, headroom is in decades.
 
     worst and first_bad are flat indices in C order, -1 when there is none: the largest error / bound, and the first
@@ -32,7 +31,7 @@ class Comparison:
     the smallest normal number it is 0. blunt_share counts finite elements only. max_ulp is None for integers.
     """
 
-    count: int
+    size: int
     max_abs: float
     mean_abs: float
     p99_abs: float
@@ -49,7 +48,7 @@ class Comparison:
     @property
     def passed(self) -> bool:
         """True when there is an element and every one is finite and inside its bound."""
-        return self.count > 0 and self.out_of_tolerance == 0 and self.first_bad < 0
+        return self.size > 0 and self.out_of_tolerance == 0 and self.first_bad < 0
 
 
 def compare(reference: Array, observed: Array, atol: float, rtol: float) -> Comparison:
@@ -113,7 +112,7 @@ def _refuse(reference: Array, observed: Array, limits: _Limits) -> None:
         raise ValueError(f"shape {observed.shape}, expected {reference.shape}")
     if reference.dtype != observed.dtype:
         raise ValueError(f"dtype {observed.dtype}, expected {reference.dtype}")
-    for name, limit in limits._asdict().items():
+    for name, limit in zip(_Limits._fields, limits, strict=True):
         if not 0.0 <= limit < math.inf:
             raise ValueError(f"{name}: got {limit}, expected a finite number >= 0")
 
@@ -129,8 +128,9 @@ def _dtypes(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], np.dtype[Any]]:
 
 
 def _chunks(reference: Array, observed: Array, operand: np.dtype[Any]) -> Iterator[tuple[Array, Array]]:
-    if reference.size <= CHUNK and all(a.dtype == operand and a.flags.c_contiguous for a in (reference, observed)):
-        return iter([(reference.reshape(-1), observed.reshape(-1))] if reference.size else [])
+    if reference.size <= CHUNK:
+        pair = tuple(np.ascontiguousarray(array, operand).reshape(-1) for array in (reference, observed))
+        return iter([(pair[0], pair[1])] if reference.size else [])
     flags: Any = ["external_loop", "buffered", "zerosize_ok"]
     pairs: Any = np.nditer([reference, observed], flags, op_dtypes=[operand] * 2, order="C", buffersize=CHUNK)
     return (pair for pair in pairs if pair[0].size)
@@ -216,23 +216,39 @@ def _total(
     if not parts:
         ulp = 0.0 if dtype.kind == "f" else None
         return Comparison(0, 0.0, 0.0, 0.0, 0.0, ulp, -1, 0, 0.0, 0.0, 0.0, -1, blunt=True)
-    largest, max_abs = max(part.largest for part in parts), max(part.max_abs for part in parts)
-    worst = max(parts, key=lambda part: part.ratio)  # the first of equals
-    nonzero = sum(part.nonzero for part in parts)
+    whole = functools.reduce(_merged, parts)
+    largest, max_abs = float(whole.largest), float(whole.max_abs)
     return Comparison(
-        count=count,
-        max_abs=float(max_abs),
+        size=count,
+        max_abs=max_abs,
         mean_abs=math.fsum(part.mean for part in parts),
-        p99_abs=_p99(histogram, count, float(max_abs)),
-        max_rel=float(max(part.max_rel for part in parts)),
-        max_ulp=_ulps(max_abs, largest, dtype),
-        worst=worst.at,
-        out_of_tolerance=count - sum(part.inside for part in parts),
-        headroom=_headroom(float(worst.ratio)),
-        blunt_share=sum(part.small for part in parts) / nonzero if nonzero else 0.0,
-        largest=float(largest),
-        first_bad=next((part.bad for part in parts if part.bad >= 0), -1),
-        blunt=bool(largest <= limits.atol + limits.rtol * largest),
+        p99_abs=_p99(histogram, count, max_abs),
+        max_rel=float(whole.max_rel),
+        max_ulp=_ulps(whole.max_abs, whole.largest, dtype),
+        worst=whole.at,
+        out_of_tolerance=count - whole.inside,
+        headroom=_headroom(float(whole.ratio)),
+        blunt_share=whole.small / whole.nonzero if whole.nonzero else 0.0,
+        largest=largest,
+        first_bad=whole.bad,
+        blunt=bool(whole.largest <= limits.atol + limits.rtol * whole.largest),
+    )
+
+
+def _merged(first: _Part, then: _Part) -> _Part:
+    """The statistics of two chunks; of equal ratios the first is the worst."""
+    worst = first if first.ratio >= then.ratio else then
+    return _Part(
+        max(first.largest, then.largest),
+        max(first.max_abs, then.max_abs),
+        first.mean + then.mean,
+        max(first.max_rel, then.max_rel),
+        worst.ratio,
+        worst.at,
+        first.inside + then.inside,
+        first.nonzero + then.nonzero,
+        first.small + then.small,
+        first.bad if first.bad >= 0 else then.bad,
     )
 
 
@@ -250,7 +266,7 @@ def _ulps(max_abs: _Real, largest: _Real, dtype: np.dtype[Any]) -> float | None:
     """Divide the largest error by the spacing of the reference's largest magnitude, in the arrays' own dtype."""
     if dtype.kind != "f":
         return None
-    return float(np.longdouble(max_abs) / np.longdouble(np.spacing(dtype.type(largest))))
+    return float(max_abs / np.spacing(dtype.type(largest)))  # a power of two: exact where it does not overflow
 
 
 def _headroom(ratio: float) -> float:

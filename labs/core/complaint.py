@@ -72,7 +72,7 @@ def _out_of_tolerance(rule: Rule, left: Array, right: Array, found: Comparison, 
         "within": ("outside the bound", f", bound {expected}"),
     }[rule.kind]
     worst = f"worst{_at(index)}: observed {element(right, index)}{against}"
-    return f"{found.out_of_tolerance} of {found.count} elements {what}, {worst}"
+    return f"{found.out_of_tolerance} of {found.size} elements {what}, {worst}"
 
 
 def _limit(tolerance: Tolerance, expected: float) -> float:

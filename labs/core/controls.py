@@ -192,7 +192,7 @@ def reads(rule: Rule) -> set[str]:
 
 def verdict(control: Control, good: Sequence[Check], checks: Sequence[Check], broken: str = "") -> Verdict:
     """Compare what failed with what has to fail and what may; a `broken` fault proves nothing."""
-    owed = {_key(c) for c in (*good, *checks) if picks(*_key(c), control.must)}
+    owed = {key for key in dict.fromkeys(map(_key, (*good, *checks))) if picks(*key, control.must)}
     must = [c for c in checks if _key(c) in owed]
     failed = [c for c in checks if c.status != "passed"]
     unmatched = [p for p in control.must if not any(picks(*key, (p,)) for key in map(_key, must))]

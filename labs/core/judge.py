@@ -18,6 +18,8 @@ from labs.core.items import Tolerance, default_rule, promised, tolerance_for
 from labs.core.lab import Array, Rule
 from labs.core.reports.json_text import writable
 
+_NOTHING = np.empty(0)
+
 
 @dataclass(frozen=True)
 class Check:
@@ -58,15 +60,29 @@ class Check:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check decides by: the comparison, where the values got that far, and what is wrong in words."""
+    """What a check decides by: what the item is held against, the item, and how far they are apart.
 
+    unfit: why that can't be said; there is no `measured` then.
+    """
+
+    rule: Rule
+    held: Array
+    item: Array
+    tolerance: Tolerance
     measured: Comparison | None
-    message: str
+    unfit: str
 
     @property
     def passed(self) -> bool:
         """True only when values were compared, and nothing is wrong."""
         return self.measured is not None and self.measured.passed and not self.message
+
+    @property
+    def message(self) -> str:
+        """What is wrong, in one sentence; writing it takes as long as comparing two small arrays."""
+        if self.measured is None:
+            return self.unfit
+        return complaint(self.rule, self.held, self.item, self.measured, self.tolerance)
 
 
 def judge(rule: Rule, reference: Mapping[str, Array], observed: Mapping[str, Array], tolerance: Tolerance) -> Check:
@@ -85,7 +101,7 @@ def judge_all(
     """Judge every rule of the plan, in order, and fail every observed name that nobody promised.
 
     The mappings may be lazy: an array is fetched once for each rule that reads it and hashed once. Not recorded: only
-    the status, the headroom and the message of each check, which takes half the time.
+    the status and the headroom of each check, which takes half the time.
     """
     digests: dict[tuple[str, str], str] | None = {} if recorded else None
     checks = [_judge(rule, reference, observed, tolerance_for(rule.item, tolerances), digests) for rule in plan]
@@ -126,7 +142,7 @@ def _judge(
 def _brief(rule: Rule, finding: Finding) -> Check:
     headroom = finding.measured.headroom if finding.measured else None
     status = "passed" if finding.passed else "failed"
-    return Check(rule.item, rule.kind, status, rule.other, message=finding.message, headroom=headroom)
+    return Check(rule.item, rule.kind, status, rule.other, headroom=headroom)
 
 
 def _operands(
@@ -144,8 +160,8 @@ def _decide(
     about = _description(rule, right if right is not None else left, tolerance, hashes)
     finding = _finding(rule, left, right, tolerance)
     statistics = {}
-    if finding.measured is not None and right is not None:
-        statistics = _statistics(rule, _held(rule, left, right), right, finding.measured)
+    if finding.measured is not None:
+        statistics = _statistics(rule, finding.held, finding.item, finding.measured)
     status = "passed" if finding.passed else "failed"
     return Check(**about, **statistics, status=status, message=finding.message)
 
@@ -153,13 +169,11 @@ def _decide(
 def _finding(rule: Rule, left: Array | None, right: Array | None, tolerance: Tolerance) -> Finding:
     absent = absence(rule, left, right)
     if absent or right is None:
-        return Finding(None, absent)
+        return Finding(rule, _NOTHING, _NOTHING, tolerance, None, absent)
     held = _held(rule, left, right)
     unfit = unfitness(held, right)
-    if unfit:
-        return Finding(None, unfit)
-    found = _measure(rule, held, right, tolerance)
-    return Finding(found, complaint(rule, held, right, found, tolerance))
+    measured = None if unfit else _measure(rule, held, right, tolerance)
+    return Finding(rule, held, right, tolerance, measured, unfit)
 
 
 def _description(rule: Rule, known: Array | None, tolerance: Tolerance, hashes: Sequence[str]) -> dict[str, Any]:
@@ -227,7 +241,7 @@ def _by_bits(left: Array, right: Array) -> Comparison:
     found = compare(left, right, 0.0, 0.0)
     count, first = different_bits(left, right)
     worst = found.worst if found.out_of_tolerance else max(first, 0)
-    return replace(found, out_of_tolerance=count, worst=worst, headroom=-DECADES if count else DECADES)
+    return found._replace(out_of_tolerance=count, worst=worst, headroom=-DECADES if count else DECADES)
 
 
 def _extra(name: str, array: Array) -> Check:

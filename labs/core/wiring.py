@@ -77,14 +77,14 @@ class _Trial:
     def run(self, reference: Mapping[str, Array]) -> None:
         held, shown = _stand_ins(self.rule, reference)
         size = shown[self.rule.item].size if self.rule.item in shown else 0
-        windows: dict[int, tuple[Views, Views]] = {}
+        windows: dict[int, list[int]] = {}
         for position in _positions(self.rule.item, size):
-            start = max(0, min(position - WINDOW // 2, size - WINDOW))
-            if start not in windows:
-                windows[start] = self._cut(held, start), self._cut(shown, start)
-                if not self._passes_unspoiled(*windows[start]):
-                    return
-            self._show(*windows[start], position - start)
+            windows.setdefault(max(0, min(position - WINDOW // 2, size - WINDOW)), []).append(position)
+        for start, positions in windows.items():
+            views = self._cut(held, start), self._cut(shown, start)
+            if not self._passes_unspoiled(*views):
+                return
+            self._show(*views, [position - start for position in positions])
 
     def _passes_unspoiled(self, held: Views, shown: Views) -> bool:
         recorder = _Recorder(shown)
@@ -94,21 +94,26 @@ class _Trial:
             self._complain(f"fails with nothing spoiled: {finding.message}")
         return finding.passed
 
-    def _show(self, held: Views, shown: Views, at: int) -> None:
-        bound = _bound(self.rule, held, shown, at, self.tolerance)
+    def _show(self, held: Views, shown: Views, places: Sequence[int]) -> None:
+        """Spoil one element after the other; then move all of them, up and down, by what must not matter."""
         for name in sorted(self.read):
-            value = shown[name].flat[at]
-            for wrong in _wrong_values(self.rule.kind, value, bound):
-                self.spoils += 1
-                if self._passes(held, shown, name, at, wrong):
-                    self._complain(f"passes with {name} spoiled at {at}: {wrong} for {value}")
-            for right in _right_values(self.rule.kind, value, bound):
-                if not self._passes(held, shown, name, at, right):
-                    self._complain(f"fails with {name} at {at} a tenth of the bound away: {right} for {value}")
+            near: list[dict[int, Any]] = [{}, {}]
+            for at in places:
+                value, bound = shown[name].flat[at], _bound(self.rule, held, shown, at, self.tolerance)
+                for wrong in _wrong_values(self.rule.kind, value, bound):
+                    self.spoils += 1
+                    if self._passes(held, shown, name, {at: wrong}):
+                        self._complain(f"passes with {name} spoiled at {at}: {wrong} for {value}")
+                for moved, right in zip(near, _right_values(self.rule.kind, value, bound), strict=False):
+                    moved[at] = right
+            for moved in filter(None, near):
+                if not self._passes(held, shown, name, moved):
+                    self._complain(f"fails with {name} a tenth of the bound away: {_listed(moved, shown[name])}")
 
-    def _passes(self, held: Views, shown: Views, name: str, at: int, value: Any) -> bool:
+    def _passes(self, held: Views, shown: Views, name: str, values: Mapping[int, Any]) -> bool:
         spoiled = shown[name].copy()
-        spoiled.flat[at] = value
+        for at, value in values.items():
+            spoiled.flat[at] = value
         return decide(self.rule, held, {**shown, name: spoiled}, self.tolerance).passed
 
     def _complain(self, sentence: str) -> None:
@@ -129,6 +134,10 @@ class _Trial:
                 for name, array in cut.items()
             }
         return cut
+
+
+def _listed(values: Mapping[int, Any], right: Array) -> str:
+    return ", ".join(f"{value} for {right.flat[at]} at {at}" for at, value in values.items())
 
 
 def _stand_ins(rule: Rule, reference: Mapping[str, Array]) -> tuple[Views, Views]:
