@@ -75,7 +75,7 @@ def run(request: Request, framework: Framework, progress: Progress = lambda _tex
     with open_draft(request.out, began) as draft, _ended_before_it_is_removed(framework):
         scratch = draft.path / ".scratch"  # no config can have this name
         lanes = (LANES if len(settings) == 1 else 1) if request.controls else 0
-        trials = [_begin(s, request, lanes, draft, scratch) for s in settings]
+        trials = sorted((_begin(s, request, lanes, draft, scratch) for s in settings), key=_ranks, reverse=True)
         for trial in trials:
             hand_over(trial, framework)
         progress("computing the reference while torch is being imported")
@@ -83,7 +83,7 @@ def run(request: Request, framework: Framework, progress: Progress = lambda _tex
         if not any(e.rules or e.witnesses for e in expected):
             raise NothingCompared(f"--only {' '.join(request.only)}: matches no check of {_names(settings)}")
         progress("waiting for torch")
-        entries = []
+        entries = {}
         for trial, known in zip(trials, expected, strict=True):
             with user_code(trial.settings.lab):
                 judged = conclude(trial, known, framework, deadline)
@@ -91,8 +91,8 @@ def run(request: Request, framework: Framework, progress: Progress = lambda _tex
                 own = own_parts(trial, judged.ran, framework, scratch / trial.settings.name, request.timeout)
                 checks = investigate(trial, known, judged, framework, scratch / trial.settings.name, deadline)
             save_arrays(trial, known, judged, checks)
-            entries.append(lab_report(trial, known, judged, checks, request, own))
-        report = run_report(began, draft.name, request.command, entries)
+            entries[trial.settings.name] = lab_report(trial, known, judged, checks, request, own)
+        report = run_report(began, draft.name, request.command, [entries[s.name] for s in settings])
         report["environment"] = writable(environment(request.command, framework.ready()))
         shutil.rmtree(scratch, ignore_errors=True)
         report = held(draft.path, report)
@@ -143,6 +143,11 @@ def _begin(settings: Settings, request: Request, lanes: int, draft: Draft, scrat
     with user_code(settings.lab):
         target = Target(PRECISIONS[request.precision], request.device)
         return begin(settings, request.only, lanes, request.swap, draft.path / settings.name, place, target)
+
+
+def _ranks(trial: Trial) -> int:
+    """The processes of its largest job: ranks wait for each other, so they begin first and others fill the gaps."""
+    return max((o.job.ranks for handed in (trial.main, *(h for _, h in trial.beside)) for o in handed), default=1)
 
 
 def _refuse_device(request: Request, judged: Judged) -> None:

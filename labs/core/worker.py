@@ -85,7 +85,7 @@ _LASTING = 0.05  # seconds without news after which the referee is told what is 
 
 
 class Worker:
-    """The event loop: as many children at once as there are CPUs, jobs in the order in which they came."""
+    """The event loop: as many jobs at once as there are CPUs, in the order in which they came."""
 
     def __init__(self, answers: int, scratch: str, fork: bool) -> None:
         self._answers, self._scratch = answers, scratch
@@ -120,10 +120,9 @@ class Worker:
         signal.signal(signal.SIGTERM, lambda *_: os.killpg(0, signal.SIGKILL))
 
     def _begin_jobs(self) -> None:
-        """Begin jobs while CPUs are free; one that asks for more CPUs than there are runs alone."""
+        """Begin jobs while a CPU is free; one with several ranks may ask for more, since ranks wait for each other."""
         while job := next((job for job in self._queue if self._over.issuperset(job.after)), None):
-            taken = sum(_cpus(running.job) for running in self._running)
-            if self._running and taken + _cpus(job) > (os.cpu_count() or 1):
+            if sum(_cpus(running.job) for running in self._running) >= (os.cpu_count() or 1):
                 return
             self._queue.remove(job)
             self._preload(job)

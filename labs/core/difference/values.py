@@ -70,7 +70,7 @@ def _measured(a: Array, b: Array) -> Distance:
     except (TypeError, ValueError) as error:
         return Distance(None, why=str(error))
     if found.max_ulp is None:
-        return Distance(None, why=f"{found.out_of_tolerance} of {found.count} differ, by up to {found.max_abs:g}")
+        return Distance(None, why=f"{found.out_of_tolerance} of {found.size} differ, by up to {found.max_abs:g}")
     return Distance(found.max_ulp, max_abs=found.max_abs)
 
 
