@@ -7,16 +7,22 @@ import re
 from collections.abc import Iterator, Sequence
 
 SPECIAL = re.compile(r"([\\`*\[\]#|~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")  # inside a word _ is a letter
-ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}  # tags, mentions
+ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"})  # tags, mentions
 COLON = re.compile(r":(?=//|[A-Za-z0-9_+-]+:)")  # links, emoji
 CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]+")
 
 
 def escaped(value: object) -> str:
     """`value` as Markdown text that reads as it is written, on one line."""
-    text = CONTROL.sub(" ", str(value))
-    marked = SPECIAL.sub(r"\\\1", text)
-    return COLON.sub("&#58;", "".join(ENTITIES.get(char, char) for char in marked))
+    text = str(value)
+    if text.isalnum():
+        return text
+    marked = SPECIAL.sub(_marked, CONTROL.sub(" ", text)).translate(ENTITIES)
+    return COLON.sub("&#58;", marked) if ":" in marked else marked
+
+
+def _marked(found: re.Match[str]) -> str:
+    return f"\\{found[0]}"
 
 
 def code(value: object) -> str:
