@@ -10,6 +10,7 @@ import dataclasses
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
@@ -39,6 +40,11 @@ class Case:
     device: str = "cpu"
     packed: bool = False  # the items of a stage in one file
     good: Path | None = None  # the folder of the good run: its items with the same bits are not written again
+
+    @cached_property
+    def values(self) -> dict[str, Any]:
+        """The config as plain values, for every task alike."""
+        return dataclasses.asdict(self.config)
 
 
 @dataclass(frozen=True)
@@ -170,7 +176,7 @@ def _order(
 def _task(case: Case, stage: Stage) -> Task:
     return Task(
         stage=stage.name,
-        config=dataclasses.asdict(case.config),
+        config=case.values,
         swap=dict(case.swap),
         inputs=str(case.inputs),
         out=str(case.out),

@@ -5,6 +5,7 @@ bounds (`labs.core.config`); the framework process only rebuilds the dataclass f
 """
 
 import dataclasses
+import functools
 import typing
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -35,8 +36,13 @@ def part(doc: str) -> Any:
 
 def rebuild(cls: type[T], values: Mapping[str, Any]) -> T:
     """The config that `dataclasses.asdict` took apart, after a trip through JSON: records and tuples restored."""
-    hints = typing.get_type_hints(cls)
+    hints = _hints(cls)  # type: ignore[arg-type]  # mypy takes a class with a type variable for unhashable
     return cls(**{name: _restore(hints[name], value) for name, value in values.items()})
+
+
+@functools.cache  # the tasks of a job have configs of one class
+def _hints(cls: type) -> dict[str, Any]:
+    return typing.get_type_hints(cls)
 
 
 def _restore(hint: Any, value: Any) -> Any:

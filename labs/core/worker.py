@@ -16,14 +16,13 @@ import sys
 import time
 import warnings
 from collections import deque
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
 
 from labs.core.process import lifeline
 from labs.core.process.crew import Crew, Member, Seat, Start
 from labs.core.process.interpreter import under_torchrun
-from labs.core.process.jobs import Job, JobResult, job_from
+from labs.core.process.jobs import Job, JobResult, job_from, plain
 from labs.core.process.preload import preload
 from labs.core.process.running import Running, log_size
 from labs.core.process.start import forked, spawned
@@ -215,7 +214,7 @@ class Worker:
     def _report(self, result: JobResult) -> None:
         self._over.add(result.id)
         self._begins.pop(result.id, None)
-        self._send({"result": asdict(result)})
+        self._send({"result": plain(result)})
 
     def _send(self, message: dict[str, Any]) -> None:
         self._unsent += pack(message)

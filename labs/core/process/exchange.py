@@ -7,13 +7,12 @@ import os
 import select
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from labs.core.errors import CannotComplete
 from labs.core.process import lastwords
-from labs.core.process.jobs import Job, JobResult, result_from
+from labs.core.process.jobs import Job, JobResult, plain, result_from
 from labs.core.process.wire import Lines, UnreadableError, pack
 
 _GOODBYE = 1.0  # seconds that the process has to see its children off
@@ -55,7 +54,7 @@ class Exchange:
         if job.id in self._jobs:
             raise ValueError(f"a job named {job.id} was submitted already")
         self._jobs[job.id] = job
-        self._send({"job": asdict(job)})
+        self._send({"job": plain(job)})
 
     def wait(self, job_id: str, deadline: float | None) -> JobResult:
         """See `Framework.wait`."""

@@ -8,7 +8,6 @@ import signal
 import socket
 import sys
 import traceback
-from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from typing import NoReturn, TextIO
@@ -18,7 +17,7 @@ import torch
 from labs.core.process import lifeline, whereabouts
 from labs.core.process.crew import Seat
 from labs.core.process.interpreter import under_torchrun
-from labs.core.process.jobs import Outcome
+from labs.core.process.jobs import Outcome, plain
 from labs.core.process.reuse import Memory
 from labs.core.process.torch_task import attempt, failure
 from labs.core.process.wire import pack
@@ -79,7 +78,7 @@ def _work(seat: Seat, line: socket.socket) -> None:
     for index in range(seat.first, len(seat.job.tasks)):
         line.sendall(pack({"begin": index}))
         outcome = _join(seat, index) or attempt(seat.job, index, seat.rank, seat.ranks, memory)
-        line.sendall(pack({"outcome": asdict(outcome)}))
+        line.sendall(pack({"outcome": plain(outcome)}))
         if seat.ranks > 1 and not line.recv(1):  # all ranks begin a task together, or not at all
             return
         if not outcome.same or outcome.items:  # something was computed

@@ -41,13 +41,20 @@ def save_array(path: Path, array: Array) -> None:
     if array.dtype.kind not in PLAIN_KINDS:
         raise TypeError(f"{path.name}: dtype {array.dtype} can't be stored without pickle")
     plain = np.asarray(array, order="C")
-    with writing(path):
+    with writing(path), _opened(path) as file:
+        np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(plain))
+        data = plain.reshape(-1).view(np.uint8).data
+        for start in range(0, plain.nbytes, PIECE):
+            file.write(data[start : start + PIECE])
+
+
+def _opened(path: Path) -> BinaryIO:
+    """The file to write, in a folder that mostly is there already."""
+    try:
+        return open(path, "wb")  # noqa: PTH123 - pathlib is slow, and this is often
+    except FileNotFoundError:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("wb") as file:
-            np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(plain))
-            data = plain.reshape(-1).view(np.uint8).data
-            for start in range(0, plain.nbytes, PIECE):
-                file.write(data[start : start + PIECE])
+        return path.open("wb")
 
 
 class Folder(Mapping[str, Array]):
