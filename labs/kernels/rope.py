@@ -45,5 +45,6 @@ def _angles(positions: NDArray[np.integer[Any]], width: int, base: float, real: 
 
 
 def _rotate(x: Array, cos: Array, sin: Array) -> Array:
-    a, b = np.split(x, 2, axis=-1)
+    half = x.shape[-1] // 2
+    a, b = x[..., :half], x[..., half:]
     return np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)
