@@ -24,7 +24,7 @@ from labs.core.launch import Framework
 from labs.core.observed import Observed
 from labs.core.patterns import matches
 from labs.core.schedule import finish, items_of, orders, start
-from labs.core.trial import Expected, Judged, Trial, save_all
+from labs.core.trial import Expected, Judged, Trial, alike, save_all
 
 SAME = 1e-12  # a fault explains an item when they agree to this, relative to the item's largest magnitude
 INEXACT = 1e3  # ULP: a side that only rounds is a few away from extended precision, not a thousand
@@ -68,15 +68,11 @@ def investigate(
     if not arbiter.affordable(trial.inputs):
         scene = dataclasses.replace(at_default, note=" (at the default config)")
     else:
-        here = config == usual and _alike(trial.inputs, usual_inputs)
+        here = config == usual and alike(trial.inputs, usual_inputs)
         scene = at_default if here else _play(trial, config, trial.inputs, framework, scratch / "config", deadline)
         telling = _telling(lab.controls, scene, at_default)
         scene = dataclasses.replace(scene, reference=expected.reference, observed=judged.observed, faults=telling)
     return _explained(judged.checks, failed, scene, moved)
-
-
-def _alike(a: Arrays, b: Arrays) -> bool:
-    return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
 
 
 def _is_comparable(check: Check, judged: Judged) -> bool:

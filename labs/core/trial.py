@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from labs.core import memory, pinned
 from labs.core.config import Settings
 from labs.core.controls import Bench, Verdict, benches, verdicts
@@ -147,7 +149,7 @@ def expect(trial: Trial) -> Expected:
     with timed(seconds, "wiring"):
         wired = wiring(rules, reference, tolerances(precision, lab, reference, stated))
     with timed(seconds, "reference of controls"):
-        beside = tuple(_known(trial, bench) for lane, _ in trial.beside for bench in lane)
+        beside = tuple(_known(trial, bench, reference) for lane, _ in trial.beside for bench in lane)
     unselected = frozenset(promised(every)) - frozenset(promised(rules))
     moved = _moved(trial, reference, beside)
     return Expected(reference, rules, unselected, proofs, wired, beside, moved, seconds, silent)
@@ -190,12 +192,19 @@ def _refuse_idle_witnesses(lab: Lab, reference: Arrays) -> None:
         raise RequestError(f"{lab.name}: the reference has no {', '.join(idle)}, which witnesses in lab.py stand for")
 
 
-def _known(trial: Trial, bench: Bench) -> Known:
-    lab = trial.settings.lab
-    reference = lab.reference(bench.config, bench.inputs)
+def _known(trial: Trial, bench: Bench, own: Arrays) -> Known:
+    """What the controls of a bench are held against: the run's own reference, where config and inputs are the same."""
+    lab, inputs = trial.settings.lab, trial.inputs
+    same = bench.config == trial.settings.config and alike(bench.inputs, inputs)
+    reference = own if same else lab.reference(bench.config, bench.inputs)
     every = plan(lab.rules(bench.config), reference)
     silent = unjudged(trial.target.precision, lab, every)
     return Known(bench, tuple(r for r in every if r.item not in silent), reference, frozenset(silent))
+
+
+def alike(a: Arrays, b: Arrays) -> bool:
+    """True when both have the same names and values."""
+    return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
 
 
 def selected(item: str, kind: str, only: tuple[str, ...]) -> bool:
