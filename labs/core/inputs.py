@@ -3,9 +3,12 @@
 One stream per tensor name: PCG64 seeded with the SHA-256 of (seed, name), and only its raw 64-bit outputs are used,
 because NumPy keeps the raw generator stable across versions but not the distributions on top of it. A uniform is the
 top 53 bits; a normal-like value is a sum of 12 uniforms in fixed order, minus 6 (mean 0, variance 1).
+
+Drawn piece by piece into the result, each piece small enough to stay in the cache: no other array of its size is made.
 """
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 F64 = NDArray[np.float64]
+U64 = NDArray[np.uint64]
 Shape = tuple[int, ...]
+
+PIECE = 8_192  # numbers drawn at once: their bits and values are 128 KiB
 
 
 @dataclass(frozen=True)
@@ -22,16 +28,24 @@ class Draw:
 
     seed: int
 
-    def bits(self, name: str, count: int) -> NDArray[np.uint64]:
-        """`count` raw 64-bit outputs of the stream called `name`."""
+    def bits(self, name: str, count: int) -> Iterator[tuple[slice, U64]]:
+        """`count` raw 64-bit outputs of the stream called `name`, in pieces, each with its place."""
         digest = hashlib.sha256(f"{self.seed}:{name}".encode()).digest()
         generator = np.random.PCG64(int.from_bytes(digest, "little"))
-        return generator.random_raw(count).astype(np.uint64, copy=False)
+        for start in range(0, count, PIECE):
+            place = slice(start, min(start + PIECE, count))
+            yield place, generator.random_raw(place.stop - start).astype(np.uint64, copy=False)
 
     def uniform(self, name: str, shape: Shape, low: float = 0.0, high: float = 1.0) -> F64:
         """Uniform on [low, high), 53 random bits each."""
-        unit: F64 = (self.bits(name, _count(shape)) >> np.uint64(11)) * np.float64(2.0**-53)
-        return (low + (high - low) * unit).reshape(shape)
+        drawn = np.empty(_count(shape))
+        for place, bits in self.bits(name, drawn.size):
+            piece = drawn[place]
+            np.right_shift(bits, np.uint64(11), out=bits)
+            np.multiply(bits, 2.0**-53, out=piece)
+            piece *= high - low
+            piece += low
+        return drawn.reshape(shape)
 
     def normal(self, name: str, shape: Shape, scale: float = 1.0) -> F64:
         """Normal-like: `scale` times the sum of 12 uniforms minus 6."""
