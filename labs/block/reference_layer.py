@@ -44,15 +44,18 @@ def forward(config: Config, arrays: Arrays) -> tuple[Arrays, Saved]:
     """Every intermediate by name, from x, labels, weights and the parameters in `arrays`."""
     first, attended = _attend(config, arrays)
     second, transformed = _transform(config, arrays, first["residual_1"])
-    logits, head = linear.forward(second["residual_2"], arrays["w_head"])  # [B,T,V]
-    mean_loss, choice = cross_entropy.forward(logits, arrays["labels"], arrays["weights"])
-    last = {"logits": logits, "mean_loss": mean_loss, "loss": config.loss_scale * mean_loss}
+    last, head, choice = _answer(config, arrays, second["residual_2"])
     return {**first, **second, **last}, Saved(attended, transformed, head, choice)
 
 
 def loss(config: Config, arrays: Arrays, held: Arrays) -> Any:
-    """The scalar that every gradient is a gradient of; all inputs are on its path."""
-    return forward(config, arrays)[0]["loss"]
+    """The scalar that every gradient is a gradient of; all inputs are on its path.
+
+    Each branch's intermediates are let go before the next one: a witness holds them in complex numbers.
+    """
+    residual_1 = _attend(config, arrays)[0]["residual_1"]
+    residual_2 = _transform(config, arrays, residual_1)[0]["residual_2"]
+    return _answer(config, arrays, residual_2)[0]["loss"]
 
 
 def backward(config: Config, saved: Saved) -> Arrays:
@@ -141,6 +144,13 @@ def _transform(config: Config, arrays: Arrays, residual_1: Array) -> tuple[Array
         "residual_2": residual_1 + down,
     }
     return items, FeedForward(norm, gate_map, up_map, gating, down_map)
+
+
+def _answer(config: Config, arrays: Arrays, output: Array) -> tuple[Arrays, linear.Saved, cross_entropy.Saved]:
+    """The head, and the loss of what it says."""
+    logits, head = linear.forward(output, arrays["w_head"])  # [B,T,V]
+    mean_loss, choice = cross_entropy.forward(logits, arrays["labels"], arrays["weights"])
+    return {"logits": logits, "mean_loss": mean_loss, "loss": config.loss_scale * mean_loss}, head, choice
 
 
 def _transform_back(dresidual_2: Array, saved: FeedForward) -> Arrays:

@@ -5,8 +5,8 @@ it decides. (Squire and Trapp 1998, Using complex variables to estimate derivati
 
 Small inputs are probed at every element. Above `EVERY_ELEMENT` units of work the probes are a seeded random direction,
 along which the derivative must equal <g, d>, and a few sampled elements. Above `TOGETHER` elements one direction goes
-through all inputs of a loss at once, and single inputs are probed only when that does not fit
-(docs/decisions/0010-one-direction-for-all.md).
+through all inputs of a loss at once, of rank one through matrices (`labs.core.stepped`), and single inputs are probed
+only when that does not fit (docs/decisions/0010-one-direction-for-all.md).
 
 Central differences, (f(x + h d) - f(x - h d)) / 2h with h = 1e-5, stand beside the probes of single inputs along the
 random direction: they need no complex arithmetic, so they would show a kernel whose complex path is not its real one.
@@ -23,6 +23,7 @@ from labs.core.compare import DECADES
 from labs.core.inputs import Draw
 from labs.core.judge import Check
 from labs.core.lab import Array, Arrays, Witness
+from labs.core.stepped import Dense, Direction, direction
 
 COMPLEX_STEP = 1e-20
 COMPLEX_LIMIT = 1e-12  # times max(1, scale of the derivative)
@@ -44,7 +45,7 @@ class Slope:
     def against(self, gradient: Array) -> tuple[float, float]:
         """What a gradient says that this derivative is, and the scale of that: for one element the largest of all."""
         if self.index is None:
-            return _sums(gradient, self.values)
+            return Dense(self.values).sums(gradient)
         return float(gradient[self.index]), float(np.max(np.abs(gradient)))
 
 
@@ -99,9 +100,9 @@ def _together(
     for loss in dict.fromkeys(w.loss for w in witnesses):
         own = [w for w in witnesses if w.loss is loss]
         names = list(dict.fromkeys(w.input for w in own))
-        moved = _Moved(inputs, names, draw)
+        moved = _Moved(inputs, {name: direction(draw, name, inputs[name].shape) for name in names})
         derivative = float(np.imag(loss(config, cast("Arrays", moved), inputs))) / COMPLEX_STEP
-        sums = {w: _sums(reference[w.item], moved.direction(w.input)) for w in own}
+        sums = {w: moved.directions[w.input].sums(reference[w.item]) for w in own}
         first = {w.input: sums[w] for w in reversed(own)}
         for w in own:
             others = [first[name] for name in names if name != w.input]
@@ -114,33 +115,21 @@ def _together(
 
 
 class _Moved(Mapping[str, Array]):
-    """The inputs, some of them a complex step away: each is made when the loss reads it."""
+    """The inputs, those that have a direction a complex step away along it: each is made when the loss reads it."""
 
-    def __init__(self, inputs: Arrays, names: Sequence[str], draw: Draw) -> None:
-        self._inputs, self._names, self._draw = inputs, frozenset(names), draw
-
-    def direction(self, name: str) -> Array:
-        """The part of the direction that goes through one input."""
-        return self._draw.uniform(f"witness/{name}", self._inputs[name].shape, -1.0, 1.0)
+    def __init__(self, inputs: Arrays, directions: Mapping[str, Direction]) -> None:
+        self._inputs, self.directions = inputs, directions
 
     def __getitem__(self, name: str) -> Array:
-        if name not in self._names:
+        if name not in self.directions:
             return self._inputs[name]
-        moved = self._inputs[name].astype(np.complex128)
-        moved.imag = COMPLEX_STEP * self.direction(name)
-        return moved
+        return cast("Array", self.directions[name].step(self._inputs[name], COMPLEX_STEP))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._inputs)
 
     def __len__(self) -> int:
         return len(self._inputs)
-
-
-def _sums(gradient: Array, direction: Array) -> tuple[float, float]:
-    """<g, d>, and the sum of the magnitudes that it adds up."""
-    parts = np.asarray(gradient * direction)
-    return float(np.sum(parts)), float(np.sum(np.abs(parts, out=parts)))
 
 
 def _slopes(witness: Witness, config: Any, inputs: Arrays, draw: Draw) -> Slopes:

@@ -55,7 +55,8 @@ def forward(q: Array, k: Array, v: Array, visible: Mask | None = None) -> tuple[
     """Attention output; a query that sees no key gets 0. ValueError when G does not divide H."""
     groups, keys = k.shape[-3], k.shape[-2]
     rows = _fold(q, groups)  # [..., G, (H/G)T, D]
-    s = (rows @ _t(k) * _scale(q)).reshape(*q.shape[:-1], keys)  # [..., H, T, S]
+    s = (rows @ _t(k)).reshape(*q.shape[:-1], keys)  # [..., H, T, S]
+    s *= _scale(q)
     p, _ = softmax.forward(s, None if visible is None else visible[..., None, :, :])
     y = (_fold(p, groups) @ v).reshape(*q.shape[:-1], v.shape[-1])  # [..., H, T, D]
     return y, Saved(q, k, v, s, p)

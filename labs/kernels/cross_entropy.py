@@ -3,7 +3,7 @@
 forward   L = Σ_i w_i (−log softmax(l_i)[y_i]) / Σ_i w_i over rows i with y_i >= 0; without weight in total, exactly 0
 backward  dl_i = dL · w_i (softmax(l_i) − onehot(y_i)) / Σ w on supervised rows, exactly 0 on the others
 shapes    l, dl [..., V]; labels y [...] integers below V, negative: not supervised; w [...] real, >= 0; L scalar
-saved     the gradient for dL = 1
+saved     exp(l − row maximum), its sum over the row, w / Σ w, y; from these the gradient for dL = 1
 source    the derivative of log Σ exp is softmax; row maximum taken off before exp (Goodfellow et al. 2016, §4.1)
 """
 
@@ -19,20 +19,32 @@ Labels: TypeAlias = NDArray[np.int64]
 class Saved(NamedTuple):
     """What the backward pass reads."""
 
-    unit: Array  # [..., V]
+    e: Array  # [..., V]
+    total: Array  # [..., 1]
+    share: Array  # [..., 1]
+    labels: Labels  # [...]
+
+    @property
+    def unit(self) -> Array:
+        """The gradient of the logits for dL = 1; 0 in an unsupervised row, which may hold anything, [..., V]."""
+        gradient: Array = self.e / self.total
+        gradient -= np.arange(self.e.shape[-1]) == self.labels[..., None]
+        gradient *= self.share
+        np.copyto(gradient, 0, where=~(self.share > 0))  # the product alone may be 0 · inf
+        return gradient
 
 
 def forward(logits: Array, labels: Labels, weights: Array | None = None) -> tuple[Array, Saved]:
     """The loss; without weights every supervised row counts once."""
     share = _shares(logits, labels, weights)[..., None]  # [..., 1], sums to 1, or all 0
     shifted = logits - np.max(logits.real, axis=-1, keepdims=True)
-    e = np.exp(shifted)
+    label = np.maximum(labels, 0)[..., None]  # any column will do in an unsupervised row
+    picked = np.take_along_axis(shifted, label, axis=-1)
+    e = np.exp(shifted, out=shifted)
     total = np.sum(e, axis=-1, keepdims=True)  # [..., 1], real part >= 1
-    hit = np.arange(logits.shape[-1]) == labels[..., None]  # [..., V], no hit in an unsupervised row
-    picked = np.sum(np.where(hit, shifted, 0), axis=-1, keepdims=True)  # where, not product: 0 · −inf is NaN
-    # where, again: an unsupervised row may hold anything, and must not reach the sum as 0 · inf.
+    # where, not product: an unsupervised row may hold anything, and must not reach the sum as 0 · inf.
     loss = np.sum(np.where(share > 0, share * (np.log(total) - picked), 0))
-    return loss, Saved(np.where(share > 0, share * (e / total - hit), 0))
+    return loss, Saved(e, total, share, labels)
 
 
 def backward(dloss: Any, saved: Saved) -> Array:

@@ -29,10 +29,12 @@ def forward(s: Array, visible: Mask | None = None) -> tuple[Array, Saved]:
     # A constant as far as the derivative goes (p does not depend on it), so the real part is enough.
     top = np.max(s.real, axis=-1, keepdims=True, where=seen, initial=-np.inf)  # [..., 1]
     top = np.where(np.isneginf(top), 0, top)  # −inf − (−inf) would be NaN
-    shifted = np.where(seen, s - top, 0)  # before exp: a large hidden score must not overflow
-    e = np.where(seen, np.exp(shifted), 0)
-    total = np.sum(e, axis=-1, keepdims=True)  # ≥ 1, or 0 in a row with nothing visible
-    p = e / np.where(total.real == 0, 1, total)
+    p = s - top
+    np.copyto(p, 0, where=~seen)  # before exp: a large hidden score must not overflow
+    np.exp(p, out=p)
+    p *= seen  # exactly 0 where hidden
+    total = np.sum(p, axis=-1, keepdims=True)  # ≥ 1, or 0 in a row with nothing visible
+    p /= np.where(total.real == 0, 1, total)
     return p, Saved(p)
 
 

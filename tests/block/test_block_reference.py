@@ -176,3 +176,10 @@ def without_decay(p, g, state, **options):
 RIGHT_TRANSFORM_BACK = reference_layer._transform_back
 RIGHT_UPDATE = adamw.update
 WRONG = {"residual": past_the_branch_only, "decay": without_decay}
+
+
+@pytest.mark.parametrize("changes", [{}, {"rope": False}, {"kv_heads": 2, "heads": 4, "hidden": 16}])
+def test_the_loss_of_the_witness_is_the_loss(changes):
+    config = Config(**changes)
+    arrays = drawn(config)
+    assert reference_layer.loss(config, arrays, arrays) == reference_layer.forward(config, arrays)[0]["loss"]

@@ -3,6 +3,7 @@ import pytest
 
 from labs.core import witness as module
 from labs.core.lab import Witness
+from labs.core.stepped import Stepped
 from labs.core.witness import EVERY_ELEMENT, witness_checks
 
 X = np.array([[0.3, -1.2, 0.7], [2.0, 0.1, -0.4]])
@@ -102,9 +103,30 @@ def test_one_wrong_element_is_found_in_the_gradient_that_has_it(together, wrong,
     assert [c.name for c in together(**{wrong: gradient}) if c.status == "failed"] == [wrong]
 
 
+def product(config, arrays, held):
+    """loss = sum_ij (x m)_ij^2, so dm = 2 xᵀ x m and dx = 2 x m mᵀ."""
+    return np.sum((arrays["x"] @ arrays["m"]) ** 2)
+
+
+@pytest.mark.parametrize("wrong", ["", "grad/x", "grad/m"])
+def test_a_very_large_matrix_is_only_multiplied(monkeypatch, wrong):
+    monkeypatch.setattr(module, "TOGETHER", 3)
+    x, m = np.stack([X, X + 1]), np.linspace(-1, 1, 12).reshape(3, 4)
+    y = x @ m
+    gradients = {"grad/x": 2 * y @ m.T, "grad/m": 2 * x.reshape(-1, 3).T @ y.reshape(-1, 4)}
+    if wrong:
+        gradients[wrong].flat[5] *= 1 + 1e-9
+    else:
+        monkeypatch.setattr(Stepped, "__array__", None)
+    witnesses = [Witness(f"grad/{by}", product, by) for by in ("x", "m")]
+    found = witness_checks(witnesses, None, {"x": x, "m": m}, gradients, seed=3)
+    assert [c.name for c in found if c.status == "failed"] == [wrong] * bool(wrong)
+
+
 def test_the_stated_limit_is_the_one_that_was_applied(together):
     x = np.linspace(0.5, 1.5, 3 * 3000).reshape(3000, 3)
-    for found in (check(3 * W * X**2 + 1e-14), check(3 * W * x**2 + 1e-14, x=x), together()[0]):
+    off = {"grad/x": 3 * W * X**2 + 1e-14}
+    for found in (check(3 * W * X**2 + 1e-14), check(3 * W * x**2 + 1e-14, x=x), together(**off)[0]):
         assert found.max_abs > 0
         assert found.headroom == pytest.approx(np.log10(found.tolerance["atol"] / found.max_abs))
 
