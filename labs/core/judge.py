@@ -6,9 +6,11 @@ the values has all statistics, one that failed before has None for them.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from threading import Thread
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,6 +21,9 @@ from labs.core.lab import Array, Rule
 from labs.core.reports.json_text import writable
 
 _NOTHING = np.empty(0)
+LARGE = 1 << 20  # bytes above which an array is hashed beside its comparison
+
+Digests: TypeAlias = dict[tuple[str, str], Callable[[], str]]  # of (side, item)
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,7 @@ def judge_all(
     The mappings may be lazy: an array is fetched once for each rule that reads it and hashed once. Not recorded: only
     the status and the headroom of each check, which takes half the time.
     """
-    digests: dict[tuple[str, str], str] | None = {} if recorded else None
+    digests: Digests | None = {} if recorded else None
     checks = [_judge(rule, reference, observed, tolerance_for(rule.item, tolerances), digests) for rule in plan]
     owed = set(promised(plan))
     return (*checks, *(_extra(name, observed[name]) for name in observed if name not in owed))
@@ -126,7 +131,7 @@ def _judge(
     reference: Mapping[str, Array],
     observed: Mapping[str, Array],
     tolerance: Tolerance,
-    digests: dict[tuple[str, str], str] | None,
+    digests: Digests | None,
 ) -> Check:
     left, right = _operands(rule, reference, observed)
     if digests is None:
@@ -135,8 +140,23 @@ def _judge(
     keys = ((side, rule.other or rule.item), ("observed", rule.item))
     for key, array in zip(keys, (left, right), strict=True):
         if array is not None and key not in digests:
-            digests[key] = digest(array)
-    return _decide(rule, left, right, tolerance, [digests.get(key, "") for key in keys])
+            digests[key] = _begun(array)
+    return _decide(rule, left, right, tolerance, [digests.get(key, str) for key in keys])
+
+
+def _begun(array: Array) -> Callable[[], str]:
+    """A digest to ask for later; that of a large array is computed by a thread meanwhile."""
+    if array.nbytes < LARGE:
+        return partial(str, digest(array))
+    found: list[str] = []
+    thread = Thread(target=lambda large: found.append(digest(large)), args=(array,))  # it lets the array go
+    thread.start()
+
+    def ended() -> str:
+        thread.join()
+        return found[0]
+
+    return ended
 
 
 def _brief(rule: Rule, finding: Finding) -> Check:
@@ -155,10 +175,10 @@ def _operands(
 
 
 def _decide(
-    rule: Rule, left: Array | None, right: Array | None, tolerance: Tolerance, hashes: Sequence[str] = ("", "")
+    rule: Rule, left: Array | None, right: Array | None, tolerance: Tolerance, hashes: Sequence[Callable[[], str]]
 ) -> Check:
-    about = _description(rule, right if right is not None else left, tolerance, hashes)
     finding = _finding(rule, left, right, tolerance)
+    about = _description(rule, right if right is not None else left, tolerance, [ended() for ended in hashes])
     statistics = {}
     if finding.measured is not None:
         statistics = _statistics(rule, finding.held, finding.item, finding.measured)

@@ -16,7 +16,9 @@ from labs.core.items import Tolerance, promised, tolerance_for
 from labs.core.judge import decide
 from labs.core.lab import Array, Rule
 
-WINDOW = 65_536  # elements: a larger array is judged on a window around the position, so that the cost stays bounded
+# Elements: a larger array is judged on a window around the position, so that the cost stays bounded. It is more than
+# `compare` takes at once, so that the last position is not in the first chunk.
+WINDOW = 24_576
 
 Views: TypeAlias = dict[str, Array]
 

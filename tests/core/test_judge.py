@@ -1,4 +1,5 @@
 import json
+import weakref
 from collections.abc import Mapping
 from hashlib import sha256
 
@@ -6,7 +7,7 @@ import numpy as np
 import pytest
 
 from labs.core.items import Tolerance
-from labs.core.judge import Check, digest, judge, judge_all
+from labs.core.judge import LARGE, Check, digest, judge, judge_all
 from labs.core.lab import Rule, identical, within, zero
 
 CLOSE, EXACT = Rule("close", "x"), Rule("exact", "x")
@@ -382,3 +383,12 @@ def test_every_dtype_goes_to_json(dtype):
 
 def test_a_check_can_be_written_without_numbers():
     assert json.loads(json.dumps(Check("x", "witness", "failed", message="why").to_json()))["message"] == "why"
+
+
+def test_a_large_array_has_the_same_digest_and_is_let_go():
+    array = np.linspace(1.0, 2.0, LARGE // 8 + 1)
+    left = weakref.ref(array)
+    (check,) = judge_all([Rule("close", "x")], {"x": array}, {"x": array.copy()}, [])
+    assert check.reference_sha256 == check.observed_sha256 == digest(array) == sha256(array.tobytes()).hexdigest()
+    del array
+    assert left() is None
