@@ -15,6 +15,7 @@ from cli.diff import FailOn
 from cli.list import complete_config
 from cli.outlets import require_files, write
 from cli.output import Format, Look, Progress, emit, look
+from labs.core.numpy_setup import set_up
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,7 @@ def matrix(  # one parameter an option: this list is the manual
 
 
 def _matrix(request: Mapping[str, Any], asked: tuple[Sequence[str], Sequence[str], str | None], view: View) -> int:
+    set_up()
     from labs.core.matrix.running import run_all  # NumPy, pydantic, yaml
     from labs.core.matrix.table import table
     from labs.core.matrix.variants import variants

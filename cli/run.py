@@ -15,6 +15,7 @@ from cli.list import complete_config
 from cli.outlets import Outlets, publish, publish_error
 from cli.output import Format, Progress, emit, look
 from labs.core.errors import CannotComplete, NothingCompared, RequestError
+from labs.core.numpy_setup import set_up
 
 if TYPE_CHECKING:
     from labs.core.launch import Framework
@@ -130,6 +131,7 @@ def _sentence(error: BaseException) -> str:
 def _finished(request: dict[str, Any], framework: "Framework", progress: Progress) -> "Finished":
     """Import the rest of the engine while the framework process imports torch."""
     with framework:
+        set_up()
         from labs.core.run import Request  # NumPy, pydantic, yaml
         from labs.core.run import run as run_labs
         from labs.core.swaps import parsed

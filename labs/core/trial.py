@@ -23,7 +23,7 @@ from labs.core.observed import Observed
 from labs.core.patterns import matches, picks
 from labs.core.precision import USUAL, Target, tolerances, unjudged
 from labs.core.schedule import Case, Order, Ran, finish, items_of, needed, orders, start
-from labs.core.storage.folder import is_item_name, save_array
+from labs.core.storage.folder import MAPPED, is_item_name, save_array
 from labs.core.stored_inputs import with_stored
 from labs.core.wiring import Wiring, wiring
 from labs.core.witness import witness_checks
@@ -103,6 +103,7 @@ def begin(
         Case("main", config, folder / "inputs", folder / "observed", place, folder / "checkpoints", swap)
     )
     save_all(case.inputs, inputs)
+    inputs = mapped(case.inputs, inputs)
     partners = [r.other for r in lab.rules(config) if r.kind == "identical" and matches(r.item, only)]
     stages = needed(lab, (*only, *partners) if only else ("*",))
     log = folder / "log.txt"
@@ -120,6 +121,15 @@ def begin(
         name = f"{folder.name}/controls/{number}"
         beside.append((lane, orders(lab, lab.stages, cases, name=name, share="everything", threads=1, log=log)))
     return Trial(settings, only, folder, inputs, case, main, tuple(beside), target)
+
+
+def mapped(folder: Path, arrays: Arrays) -> Arrays:
+    """The same arrays, the large ones as they were saved: both processes then map the same memory.
+
+    Who writes into one gets a copy of that page, as in the framework process.
+    """
+    large = {name for name, array in arrays.items() if array.nbytes > MAPPED}
+    return {n: np.asarray(np.load(folder / f"{n}.npy", mmap_mode="c")) if n in large else a for n, a in arrays.items()}
 
 
 def hand_over(trial: Trial, framework: Framework) -> None:

@@ -16,6 +16,8 @@ from labs.core.errors import NothingCompared, RequestError
 from labs.core.launch import Framework
 from labs.core.registry import load
 from labs.core.run import Request, run
+from labs.core.storage.folder import MAPPED
+from labs.core.trial import mapped, save_all
 from labs.core.verify import verify
 
 FORMULA = "dy * (1 - a**2)"
@@ -382,3 +384,14 @@ def test_a_run_that_fails_leaves_nothing_though_its_stages_go_on_writing(tanh_la
     with Framework(None, tmp_path / "framework") as framework, pytest.raises(KeyboardInterrupt):
         run(Request(names=(str(tanh_layer),), out=out, controls=False), framework, interrupt)
     assert list(out.iterdir()) == []
+
+
+def test_large_inputs_are_mapped_and_nobody_writes_into_the_file(tmp_path):
+    arrays = {"w": np.linspace(1.0, 2.0, MAPPED // 8 + 1), "x": np.ones(3)}
+    save_all(tmp_path, arrays)
+    found = mapped(tmp_path, arrays)
+    assert type(found["w"]) is np.ndarray
+    assert found["x"] is arrays["x"]
+    np.testing.assert_array_equal(found["w"], arrays["w"])
+    found["w"][0] = 5.0
+    assert np.load(tmp_path / "w.npy")[0] == 1.0

@@ -4,7 +4,7 @@ import functools
 import io
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ from labs.core.process.swap import StageError
 
 _NAME = re.compile(r"[a-z0-9_.-]+(/[a-z0-9_.-]+)*")
 _SMALL = 1 << 16  # bytes up to which a file is read once a process and kept
+_MAPPED = 1 << 20  # bytes beyond which a file is mapped instead of read
+_PIECE = 1 << 16  # bytes written at once
 _DTYPES = (
     torch.float64,
     torch.float32,
@@ -55,8 +57,9 @@ def _kept(file: str) -> NDArray[Any]:
 
 
 def _read(file: str) -> NDArray[Any]:
-    array: NDArray[Any] = np.load(file, allow_pickle=False)
-    return array
+    """A file's array; a large one is mapped, and a page of it copied when somebody writes there."""
+    large = os.path.getsize(file) > _MAPPED  # noqa: PTH202
+    return np.asarray(np.load(file, mmap_mode="c" if large else None, allow_pickle=False))
 
 
 def arrays_of(stage: str, result: object, precision: str = "float64") -> dict[str, NDArray[Any]]:
@@ -105,11 +108,12 @@ def _kind(value: object) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
 
 
-def save_items(items: Mapping[str, NDArray[Any]], out: str) -> tuple[str, ...]:
-    """Write each item to <out>/<name>.npy: their names."""
-    for name, array in items.items():
-        _save(name, array, f"{out}/{name}.npy")
-    return tuple(items)
+def save_items(items: dict[str, NDArray[Any]], out: str) -> tuple[str, ...]:
+    """Write each item to <out>/<name>.npy and let go of it, so that its memory can hold the next file: their names."""
+    names = tuple(items)
+    for name in names:
+        _save(name, items.pop(name), f"{out}/{name}.npy")
+    return names
 
 
 def pack_items(items: Mapping[str, NDArray[Any]], file: str, good: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -135,7 +139,20 @@ def _save(name: str, array: NDArray[Any], file: str) -> None:
         raise StageError(f"item {name} was yielded already, by another rank or stage") from None
     with open(descriptor, "wb") as target:  # noqa: PTH123
         target.write(_header(array.dtype.str, array.shape))
-        target.write(array.data)
+        target.writelines(_pieces(array))
+
+
+def _pieces(array: NDArray[Any]) -> Iterator[memoryview]:
+    """The bytes of a C-ordered array. Written at once, a large one would get large pages of the system's cache.
+
+    Those can be slow to get (docs/decisions/0016-memory-for-one-use.md).
+    """
+    if array.nbytes <= _PIECE:
+        yield array.data
+        return
+    data = array.data.cast("B")
+    for start in range(0, array.nbytes, _PIECE):
+        yield data[start : start + _PIECE]
 
 
 @functools.cache  # a few kinds of arrays make all items

@@ -91,9 +91,9 @@ def _perform(
             os.makedirs(folder, exist_ok=True)  # noqa: PTH103
     before = left(task) if noted else ()
     with _on(task.device):
-        inputs = load_inputs(task.inputs, task.precision, task.device)
-        result = lab.STAGES[task.stage](config, inputs, parts, place)
+        result = lab.STAGES[task.stage](config, load_inputs(task.inputs, task.precision, task.device), parts, place)
     items = arrays_of(task.stage, result, task.precision)
+    del result  # the items alone hold their memory now, and saving lets go of it
     if noted:
         memory.note(task, read, tuple(items), before)
     if not task.packed:

@@ -20,7 +20,7 @@ from labs.core.storage.writing import writing
 
 PLAIN_KINDS = "biufc"  # booleans, integers, floats, complex: what an array in a bundle can be made of
 MAPPED = 1 << 20  # bytes above which an array is memory-mapped instead of read
-PIECE = 1 << 24  # bytes handed to the disk at once
+PIECE = 1 << 16  # bytes handed to the system at once; large pages can be slow to get (decision 0016)
 _ITEM = re.compile(r"[a-z0-9_.-]+(/[a-z0-9_.-]+)*")
 _START = b"\x93NUMPY\x01\x00"
 _HEADER = re.compile(
