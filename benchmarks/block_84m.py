@@ -2,7 +2,8 @@
 
 Run as `python benchmarks/block_84m.py`. In one run: torch alone (time of a pass, peak memory of the process), the whole
 command `lab run block-84m` with its controls, and what torch.autograd.gradcheck would take for as many elements,
-extrapolated from a size at which it runs. The clock on the wall also measures whatever else the machine does.
+extrapolated from a size at which it runs. The clock on the wall also measures whatever else the machine does; CPU time
+says what the work was, and half of it is what two CPUs could make of it.
 """
 
 import argparse
@@ -41,6 +42,10 @@ def report(alone: dict[str, float], whole: dict[str, float], small: dict[str, fl
     time_ratio, memory_ratio = whole["seconds"] / alone["seconds"], whole["peak"] / alone["peak"]
     print(f"torch alone  {alone['seconds']:7.2f} s forward and backward  {alone['peak'] / 1e9:5.2f} GB")
     print(f"lab run      {whole['seconds']:7.2f} s the whole command     {whole['peak'] / 1e9:5.2f} GB, both processes")
+    even = _on_two(whole, alone)
+    print(
+        f"CPU time     {whole['cpu']:7.2f} s; of torch's pass {alone['cpu']:.2f} s; two CPUs, evenly used: {even:.2f}"
+    )
     print(f"ratio        {time_ratio:7.2f}   (at most 2.5)         {memory_ratio:5.2f}   (at most 2.5)")
     passes = small["seconds"] / small["forward"] / small["elements"]
     years = whole["elements"] * passes * alone["forward"] / YEAR
@@ -48,6 +53,11 @@ def report(alone: dict[str, float], whole: dict[str, float], small: dict[str, fl
         f"gradcheck    {small['elements']:.0f} elements take {small['seconds']:.2f} s: {passes:.1f} forward passes each"
     )
     print(f"             {whole['elements']:,.0f} elements would take {years:.1f} years")
+
+
+def _on_two(whole: dict[str, float], alone: dict[str, float]) -> float:
+    """How many of torch's passes the command would take if two CPUs shared its work evenly and did nothing else."""
+    return whole["cpu"] / 2 / alone["cpu"]
 
 
 def child(role: str, config: str) -> dict[str, float]:
@@ -61,13 +71,19 @@ def child(role: str, config: str) -> dict[str, float]:
 def whole_command(config: str) -> dict[str, float]:
     """Seconds, peak memory of both processes, and how many gradient elements of parameters and x were compared."""
     with tempfile.TemporaryDirectory() as out:
-        began = time.perf_counter()
+        began, before = time.perf_counter(), _cpu_of_children()
         subprocess.run([sys.executable, "-c", LAB, "run", config, "--out", out, "-q"], check=True, cwd=ROOT)
-        seconds = time.perf_counter() - began
+        seconds, cpu = time.perf_counter() - began, _cpu_of_children() - before
         entry = json.loads((Path(out) / "latest" / "report.json").read_text())["labs"][0]
     names = ("grad/gamma_", "grad/w_", "grad/x")
     elements = sum(c["count"] for c in entry["checks"] if c["name"].startswith(names) and c["kind"] == "close")
-    return {"seconds": seconds, "peak": sum(entry["peak_rss_bytes"].values()), "elements": elements}
+    return {"seconds": seconds, "cpu": cpu, "peak": sum(entry["peak_rss_bytes"].values()), "elements": elements}
+
+
+def _cpu_of_children() -> float:
+    """Seconds of CPU time of all processes that were waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def torch_alone(name: str) -> dict[str, float]:
@@ -77,9 +93,9 @@ def torch_alone(name: str) -> dict[str, float]:
     settings = resolve(name)
     tensors = _tensors(settings.config, settings.seed, settings.threads)
     timed = [_pass(settings.config, tensors) for _ in range(PASSES)]
-    forward, whole = (statistics.median(seconds) for seconds in zip(*timed, strict=True))
+    forward, whole, cpu = (statistics.median(seconds) for seconds in zip(*timed, strict=True))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    return {"forward": forward, "seconds": whole, "peak": peak}
+    return {"forward": forward, "seconds": whole, "cpu": cpu, "peak": peak}
 
 
 def gradcheck() -> dict[str, float]:
@@ -114,15 +130,15 @@ def _tensors(config: Any, seed: int, threads: int) -> dict[str, Any]:
     return {name: tensor.requires_grad_(name in ("x", *PARAMETERS)) for name, tensor in tensors.items()}
 
 
-def _pass(config: Any, tensors: dict[str, Any]) -> tuple[float, float]:
-    """Seconds of a forward pass, and of forward and backward together."""
+def _pass(config: Any, tensors: dict[str, Any]) -> tuple[float, float, float]:
+    """Seconds of a forward pass, of forward and backward together, and the CPU time of both."""
     for tensor in tensors.values():
         tensor.grad = None
-    began = time.perf_counter()
+    began, before = time.perf_counter(), time.process_time()
     loss = _loss(config, tensors)
     forward = time.perf_counter() - began
     loss.backward()
-    return forward, time.perf_counter() - began
+    return forward, time.perf_counter() - began, time.process_time() - before
 
 
 def _loss(config: Any, tensors: dict[str, Any]) -> Any:
