@@ -14,7 +14,7 @@ import numpy as np
 
 from labs.core.lab import Array
 
-CHUNK = 16_384  # elements: four buffers of 128 KiB stay in a second-level cache
+CHUNK = 32_768  # elements: three buffers of 256 KiB stay in a second-level cache
 DECADES = 16.0  # headroom is cut to [-16, 16]: equal values have 16, a wrong value under a limit of 0 has -16
 EXPONENTS = 2048  # of float64
 
