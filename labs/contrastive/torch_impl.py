@@ -18,6 +18,9 @@ from labs.core.place import Place
 
 __all__ = ["PARTS", "STAGES"]
 
+# Imported once, before processes are forked: nothing but definitions.
+PRELOAD = ("labs.contrastive.torch_impl", "labs.contrastive.torch_faults")
+
 ELSEWHERE = 1e-2  # relative distance of two directions from which on they are called different
 
 Tensors = dict[str, Tensor]
