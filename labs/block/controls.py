@@ -4,8 +4,7 @@ from labs.core.lab import Control
 
 # What a fault in the layer shows, training would only repeat; a counter in bfloat16 can't go past 256.
 PASS = {"steps": 0}
-TRAINING = {"steps": 3, "checkpoint_after": 1, "steps_done": 255}
-DROPPING = {**TRAINING, "dropout": 0.25}
+TRAINING = {"steps": 3, "checkpoint_after": 1, "steps_done": 255, "dropout": 0.25}
 
 # Values that a fault reaches on the way to the loss, each group with all that come after it.
 OUTPUT = ("forward/logits", "forward/mean_loss", "forward/loss")
@@ -311,28 +310,28 @@ CHANCE = (
         name="dropout_off",
         why="common: dropout is left in evaluation mode",
         swap={"dropout": "dropout_off"},
-        at=DROPPING,
+        at=TRAINING,
         must=("stochastic/dropout/kept", "stochastic/dropout/excess", "stochastic/dropout/again"),
     ),
     Control(
         name="dropout_unscaled",
         why="common: what is kept is not scaled up",
         swap={"dropout": "dropout_unscaled"},
-        at=DROPPING,
+        at=TRAINING,
         must=("stochastic/dropout/kept",),
     ),
     Control(
         name="dropout_mask_redrawn",
         why="common: a layer recomputed for its backward pass draws another mask than the one it was run with",
         swap={"dropout": "dropout_redrawn"},
-        at=DROPPING,
+        at=TRAINING,
         must=("stochastic/dropout/grad",),
     ),
     Control(
         name="dropout_seeded",
         why="common: the generator is seeded at every call, so every step drops the same features",
         swap={"dropout": "dropout_seeded"},
-        at=DROPPING,
+        at=TRAINING,
         must=("stochastic/dropout/again",),
     ),
     Control(

@@ -16,6 +16,9 @@ from labs.core.place import Place
 
 __all__ = ["PARTS", "STAGES"]
 
+# Imported once, before processes are forked: nothing but definitions.
+PRELOAD = ("labs.block.torch_impl", "labs.block.torch_faults")
+
 Items = dict[str, Any]
 
 

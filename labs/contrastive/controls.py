@@ -19,8 +19,8 @@ def _mislabelled(*routes: str) -> tuple[str, ...]:
     return (*shared, *own)
 
 
-FEW = {"micro_batches": (2,)}  # one size shows what three show
-UNEVEN = {**FEW, "shares": (5, 3)}
+# Unequal shares, which show what equal ones show and more, and on each rank two micro-batches of one size.
+UNEVEN = {"batch": 7, "shares": (4, 3), "micro_batches": (2,)}
 LOCAL = ("local", "cached")  # every rank sees rank 1's wrong loss through its features
 LABELS = (
     "rank1/labels",
@@ -34,21 +34,21 @@ CONTROLS = (
         name="gather_detached_global",
         why="open_clip 616, DeCLUTR PR 212: the gather has no gradient; averaging leaves 1/W of the encoders' gradient",
         swap={"global_loss": "global_loss_detached"},
-        at=FEW,
+        at=UNEVEN,
         must=(*_spoiled(ENCODERS, "global"), "rank*/detached_global/encoder_share"),
     ),
     Control(
         name="gather_detached_local",
         why="SLIP 31: as above with the local loss, which is another direction and not a factor",
         swap={"local_loss": "local_loss_detached"},
-        at=FEW,
+        at=UNEVEN,
         must=_spoiled(ENCODERS, *LOCAL),
     ),
     Control(
         name="gather_own_slice",
         why="lightly 1528: the gather's backward returns the own slice instead of the sum over ranks",
         swap={"gather": "gather_own_slice"},
-        at=FEW,
+        at=UNEVEN,
         must=(
             *_spoiled(ENCODERS, "global", *LOCAL),
             "rank*/gather/ours/grad",
@@ -59,7 +59,7 @@ CONTROLS = (
         name="gather_own_first",
         why="common: the own rows are put first, so keys and labels are in another order on every rank",
         swap={"gather": "gather_own_first"},
-        at=FEW,
+        at=UNEVEN,
         must=(
             "rank1/gathered/*",
             "rank1/gather/ours/loss",
@@ -72,7 +72,7 @@ CONTROLS = (
         name="loss_times_world",
         why="tevatron 30: no gradient in the gather, repaired by W times the loss: so is the temperature's gradient",
         swap={"global_loss": "global_loss_detached", "weight": "times_world"},
-        at=FEW,
+        at=UNEVEN,
         must=(
             *_spoiled("log_scale", "global"),
             *_spoiled(EVERYTHING, "detached_global"),
@@ -83,28 +83,28 @@ CONTROLS = (
         name="labels_without_offset",
         why="lightly PR 1177: every rank labels its rows 0, 1, ... although their partners stand further down",
         swap={"labels": "labels_without_offset"},
-        at=FEW,
+        at=UNEVEN,
         must=LABELS,
     ),
     Control(
         name="microbatch_without_negatives",
         why="common: accumulating over micro-batches of one is said to be the full batch; it has no negatives",
         swap={"micro_batches": "one_micro_batch"},
-        at=FEW,
+        at=UNEVEN,
         must=("rank*/alone/loss", *_spoiled(EVERYTHING, "alone")),
     ),
     Control(
         name="cached_last_only",
         why="sentence-transformers PR 3862: only the last micro-batch back-propagates",
         swap={"replay": "replay_last_only"},
-        at=FEW,
+        at=UNEVEN,
         must=_spoiled("w_[ab]", "cached"),
     ),
     Control(
         name="temperature_without_exp",
         why="common: the learned log-temperature multiplies the cosines itself: 2.6593 instead of 14.2857",
         swap={"scale": "scale_itself"},
-        at=FEW,
+        at=UNEVEN,
         must=(
             "whole/logit_scale",
             "whole/loss",
@@ -119,7 +119,7 @@ CONTROLS = (
         name="ranks_diverge",
         why="pytorch 109191: a parameter is left out of the averaging, so ranks train different models",
         swap={"average": "average_but_one"},
-        at=FEW,
+        at=UNEVEN,
         must=(
             *(f"rank*/{route}/{kind}/w_b" for route in ("*al", "cached") for kind in ("averaged", "updated")),
             "rank*/detached_local/cosine",
@@ -129,7 +129,7 @@ CONTROLS = (
         name="checkpoint_cast",
         why="common: parameters are saved in a lower precision and loaded as if nothing had happened",
         swap={"save": "save_as_float32", "load": "load_as_float64"},
-        at=FEW,
+        at=UNEVEN,
         must=("checkpoint/*",),
     ),
     Control(

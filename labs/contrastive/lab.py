@@ -65,7 +65,8 @@ ITEMS = {
     "checkpoint/*": "parameters of rank 0's global update, loaded in a new process: the same bits",
 }
 
-ROUTES = ("global", "local", "detached_global", "detached_local", "alone", "cached")
+DIRECT = ("global", "local", "detached_global", "detached_local")
+ROUTES = (*DIRECT, "alone", "cached")
 
 FACTS = {
     "gather/framework_used": "torch.distributed.nn.functional.all_gather stood beside our own gather",
@@ -179,8 +180,10 @@ def _ranks(config: Config) -> int:
 STAGES = (
     Stage("whole", ("whole/*",)),
     Stage("gather", (*(f"rank*/{item}" for item in SHARED), "gather/*"), ranks=_ranks),
-    Stage("routes", tuple(f"rank*/{route}/*" for route in ROUTES), ranks=_ranks),
-    Stage("checkpoint", ("checkpoint/*",), after=("routes",)),
+    Stage("direct", tuple(f"rank*/{route}/*" for route in DIRECT), ranks=_ranks),
+    Stage("alone", ("rank*/alone/*",), ranks=_ranks),
+    Stage("cached", ("rank*/cached/*",), ranks=_ranks),
+    Stage("checkpoint", ("checkpoint/*",), after=("direct",)),
 )
 
 

@@ -12,11 +12,14 @@ from labs.contrastive.parts import Parts
 from labs.contrastive.torch_gather import framework_all_gather, meet, own_rows
 from labs.contrastive.torch_model import PARAMETERS, Encoders
 from labs.contrastive.torch_parts import PARTS
-from labs.contrastive.torch_routes import Scene, alone, cached, direct, travelled
+from labs.contrastive.torch_routes import Route, Scene, in_two_passes, one_by_one, one_pass, travelled
 from labs.contrastive.torch_uncompiled import uncompiled
 from labs.core.place import Place
 
 __all__ = ["PARTS", "STAGES"]
+
+# Imported once, before processes are forked: nothing but definitions.
+PRELOAD = ("labs.contrastive.torch_impl", "labs.contrastive.torch_faults")
 
 ELSEWHERE = 1e-2  # relative distance of two directions from which on they are called different
 
@@ -66,24 +69,33 @@ def gather(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items
     return {**_of(place.rank, items), **_facts(f_a, counts, place.rank)}
 
 
-def routes(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items:
-    """From a rank's rows to its gradients: with remote gradients, without, without negatives, in micro-batches."""
+def direct(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items:
+    """One pass from a rank's rows to its gradients: with remote gradients and without; leaves the parameters."""
     ways = {
-        "global": direct("global", parts.gather),
-        "local": direct("local", parts.gather),
-        "detached_global": direct("global", parts.gather_detached),
-        "detached_local": direct("local", parts.gather_detached),
-        "alone": alone,
+        "global": one_pass("global", parts.gather),
+        "local": one_pass("local", parts.gather),
+        "detached_global": one_pass("global", parts.gather_detached),
+        "detached_local": one_pass("local", parts.gather_detached),
     }
     counts = _counts(config, parts, place)
-    with uncompiled():
-        scene = _scene(config, inputs, parts, counts, place.rank)
-        items = _named({name: travelled(scene, way, inputs, config.lr) for name, way in ways.items()})
-        sizes = [travelled(scene, cached(size), inputs, config.lr) for size in (*config.micro_batches, 0)]
-    items |= _named({"cached": _stacked(sizes)})
+    items = _named(_travelled(config, inputs, parts, counts, place.rank, ways))
     if place.rank == 0:
         parts.save({name: items[f"global/updated/{name}"] for name in PARAMETERS}, place.checkpoints / "updated.pt")
     return _of(place.rank, {**items, **_compared(items)})
+
+
+def alone(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items:
+    """Micro-batches of one sample, without negatives; nobody asks how many the others have."""
+    meet(place, config.world_size)
+    return _of(place.rank, _named(_travelled(config, inputs, parts, [], place.rank, {"alone": one_by_one})))
+
+
+def cached(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items:
+    """The same loss through micro-batches of several sizes, the last of all rows."""
+    ways = {str(size): in_two_passes(size) for size in (*config.micro_batches, 0)}
+    counts = _counts(config, parts, place)
+    found = _travelled(config, inputs, parts, counts, place.rank, ways)
+    return _of(place.rank, _named({"cached": _stacked(list(found.values()))}))
 
 
 def checkpoint(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items:
@@ -91,7 +103,14 @@ def checkpoint(config: Config, inputs: Tensors, parts: Parts, place: Place) -> I
     return {f"checkpoint/{name}": value for name, value in parts.load(place.checkpoints / "updated.pt").items()}
 
 
-STAGES = {"whole": whole, "gather": gather, "routes": routes, "checkpoint": checkpoint}
+STAGES = {
+    "whole": whole,
+    "gather": gather,
+    "direct": direct,
+    "alone": alone,
+    "cached": cached,
+    "checkpoint": checkpoint,
+}
 
 
 def _counts(config: Config, parts: Parts, place: Place) -> list[int]:
@@ -130,10 +149,15 @@ def _facts(x: Tensor, counts: list[int], rank: int) -> Items:
     return {"gather/framework_used": used, "gather/framework_deprecated": deprecated} if rank == 0 else {}
 
 
-def _scene(config: Config, inputs: Tensors, parts: Parts, counts: list[int], rank: int) -> Scene:
+def _travelled(
+    config: Config, inputs: Tensors, parts: Parts, counts: list[int], rank: int, ways: dict[str, Route]
+) -> dict[str, Tensors]:
+    """Each of these ways from the same start, through one model that averages gradients."""
     own = _own(config, rank)
-    model = parts.average(Encoders(parts.encode, parts.scale, inputs))
-    return Scene(parts, model, inputs["x_a"][own], inputs["x_b"][own], counts, rank)
+    with uncompiled():
+        model = parts.average(Encoders(parts.encode, parts.scale, inputs))
+        scene = Scene(parts, model, inputs["x_a"][own], inputs["x_b"][own], counts, rank)
+        return {name: travelled(scene, way, inputs, config.lr) for name, way in ways.items()}
 
 
 def _named(found: dict[str, Tensors]) -> Items:

@@ -37,7 +37,7 @@ class Passed(NamedTuple):
 Route = Callable[[Scene], Passed]
 
 
-def direct(kind: str, gather: Gather) -> Route:
+def one_pass(kind: str, gather: Gather) -> Route:
     """One forward and backward pass over the rank's rows."""
 
     def route(scene: Scene) -> Passed:
@@ -47,7 +47,7 @@ def direct(kind: str, gather: Gather) -> Route:
     return route
 
 
-def alone(scene: Scene) -> Passed:
+def one_by_one(scene: Scene) -> Passed:
     """Micro-batches of one sample that know no others; the loss is their mean."""
     count = len(scene.x_a)
     pieces = scene.parts.micro_batches(count, 1)
@@ -62,7 +62,7 @@ def alone(scene: Scene) -> Passed:
     return Passed(total, *torch.cat(grads, 1))
 
 
-def cached(size: int) -> Route:
+def in_two_passes(size: int) -> Route:
     """Features of all micro-batches, then the loss's gradients at them, then these through each micro-batch again.
 
     size 0 stands for one micro-batch of all that the rank has.

@@ -1,8 +1,7 @@
 """The torch side's stages: what yields the items. Each uses only its parts; autograd differentiates everything."""
 
 import math
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -15,6 +14,9 @@ from labs.lora.torch_parts import PARTS
 from labs.lora.torch_price import priced
 
 __all__ = ["PARTS", "STAGES"]
+
+# Imported once, before processes are forked: nothing but definitions.
+PRELOAD = ("labs.lora.torch_impl", "labs.lora.torch_faults")
 
 Tensors = dict[str, Tensor]
 Items = dict[str, Any]
@@ -33,7 +35,7 @@ def init(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items:
         "init/draw/bound_reached": _bound_reached(parts.framework_kaiming(64, 16), 1 / math.sqrt(64)),
         "init/lora_b": leaves["lora_b"].detach(),
         # By the part itself: another order of summation is as right as torch's, and has other last bits.
-        "init/base_output": _forward(config, parts, bare).detach(),
+        "init/base_output": _forward(config, parts, bare, parts.linear).detach(),
         **_pass_items("init", leaves, *_backward(config, inputs, parts, leaves)),
     }
 
@@ -55,7 +57,7 @@ def unfrozen(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Ite
 def detached(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items:
     """The branch reads x without its history."""
     leaves = _leaves(inputs, parts, inputs["base"], inputs["lora_a"], inputs["lora_b"])
-    _backward(config, inputs, replace(parts, linear=parts.linear_detached), leaves)
+    _loss(config, inputs, parts, _forward(config, parts, leaves, parts.linear_detached))
     return _gradients("detached", leaves, "lora_a", "lora_b", "x")
 
 
@@ -171,20 +173,25 @@ def _leaves(inputs: Tensors, parts: Parts, base: Tensor, lora_a: Tensor, lora_b:
     return {name: value.detach().clone().requires_grad_(name in wanted) for name, value in values.items()}
 
 
-def _forward(config: Config, parts: Parts, leaves: Tensors) -> Tensor:
-    return parts.linear(leaves["x"], leaves["base"], leaves["lora_a"], leaves["lora_b"], _scale(config, parts))
+def _forward(config: Config, parts: Parts, leaves: Tensors, linear: Callable[..., Tensor]) -> Tensor:
+    return linear(leaves["x"], leaves["base"], leaves["lora_a"], leaves["lora_b"], _scale(config, parts))
 
 
 def _backward(config: Config, inputs: Tensors, parts: Parts, leaves: Tensors) -> tuple[Tensor, Tensor]:
     """One forward and backward pass: output and loss; the gradients are on the leaves and on the output."""
-    y = _forward(config, parts, leaves)
+    y = _forward(config, parts, leaves, parts.linear)
+    return y, _loss(config, inputs, parts, y)
+
+
+def _loss(config: Config, inputs: Tensors, parts: Parts, y: Tensor) -> Tensor:
+    """The loss of an output, sent back from there."""
     y.retain_grad()
     if config.loss == "cross_entropy":
         loss = parts.cross_entropy(y, inputs["head"], inputs["labels"], inputs["weights"])
     else:
         loss = parts.squared_error(y, inputs["target"], inputs["weights"])
     loss.backward()  # type: ignore[no-untyped-call]
-    return y, loss
+    return loss
 
 
 def _pass_items(prefix: str, leaves: Tensors, y: Tensor, loss: Tensor) -> Items:

@@ -29,6 +29,9 @@ from labs.packing.torch_zero import unaffected, zero
 
 __all__ = ["PARTS", "STAGES"]
 
+# Imported once, before processes are forked: nothing but definitions.
+PRELOAD = ("labs.packing.torch_impl", "labs.packing.torch_faults")
+
 Items = dict[str, Any]
 
 

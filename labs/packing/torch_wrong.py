@@ -1,7 +1,6 @@
 """Stage `wrong`: three mistakes made on purpose, so that a report shows how large each is."""
 # ruff: noqa: D103 (a faulty part has its part's signature: see parts.py)
 
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,7 +11,7 @@ from labs.core.place import Place
 from labs.packing import torch_parts as right
 from labs.packing.config import Config
 from labs.packing.parts import Parts
-from labs.packing.torch_model import Pass, Rows, Tensors, counted, documents, forward, packed
+from labs.packing.torch_model import Tensors, counted, documents, forward, packed
 
 Items = dict[str, Any]
 
@@ -32,27 +31,21 @@ def shift_again(targets: Tensor) -> Tensor:
 
 def wrong(config: Config, inputs: Tensors, parts: Parts, place: Place) -> Items:
     """Cross-sample visibility, positions that run on, a label shifted twice; nothing else is different."""
-    leak, leaking, leak_loss = _packed(config, inputs, replace(parts, mask=mask_leak))
-    onward, moved, onward_loss = _packed(config, inputs, replace(parts, positions=positions_continue))
-    docs = documents(config, inputs, parts, config.truncation)
-    rows = packed(config, docs, parts)
+    rows = packed(config, documents(config, inputs, parts, config.truncation), parts)
+    leak = rows._replace(mask=mask_leak(rows.segments))
+    onward = rows._replace(positions=positions_continue(rows.segments))
     twice = rows._replace(targets=shift_again(rows.targets))
-    count = counted(twice, parts)
+    leaking, moved, doubled = (forward(config, inputs, some, parts) for some in (leak, onward, twice))
+    count, count_twice = counted(rows, parts), counted(twice, parts)
     return {
         "wrong/leak/mask": leak.mask[0],
         "wrong/leak/logits": leaking.logits[0],
-        "wrong/leak/loss": leak_loss,
+        "wrong/leak/loss": parts.mean(leaking.losses.sum(), count),
         "wrong/double_shift/targets": twice.targets[0],
-        "wrong/double_shift/count": count,
-        "wrong/double_shift/loss": parts.mean(forward(config, inputs, twice, parts).losses.sum(), count),
+        "wrong/double_shift/count": count_twice,
+        "wrong/double_shift/loss": parts.mean(doubled.losses.sum(), count_twice),
         "wrong/positions_continue/positions": onward.positions[0],
         "wrong/positions_continue/q": moved.q[0].transpose(0, 1),
         "wrong/positions_continue/k": moved.k[0].transpose(0, 1),
-        "wrong/positions_continue/loss": onward_loss,
+        "wrong/positions_continue/loss": parts.mean(moved.losses.sum(), count),
     }
-
-
-def _packed(config: Config, inputs: Tensors, parts: Parts) -> tuple[Rows, Pass, Tensor]:
-    rows = packed(config, documents(config, inputs, parts, config.truncation), parts)
-    run = forward(config, inputs, rows, parts)
-    return rows, run, parts.mean(run.losses.sum(), counted(rows, parts))

@@ -16,6 +16,9 @@ from .parts import Parts
 from .table import THEMES, Row
 from .torch_facts import FACTS
 
+# Imported once, before processes are forked: nothing but definitions.
+PRELOAD = ("labs.rules.torch_impl", "labs.rules.torch_faults")
+
 MODULES = {
     "layers": torch_layers,
     "training": torch_training,

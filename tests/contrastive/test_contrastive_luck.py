@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LAB = [sys.executable, "-c", "import sys; from cli.main import main; sys.exit(main())"]
 FOLDER = ROOT / "labs/contrastive"
 MARK = "FRAMEWORK_LAB_TEST"  # in the environment of every process that a test starts
-ROUTES = '    """From a rank\'s rows to its gradients:'
+ROUTES = '    """One pass from a rank\'s rows to its gradients:'
 GATHER = '    """Every rank\'s rows [longest,k],'
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="NOT TESTED: looks at /proc")
@@ -81,7 +81,7 @@ def test_a_rank_that_dies_ends_the_run_and_is_named_with_its_last_words(planted,
     lab = planted("torch_impl.py", ROUTES, f"{words}; place.rank == 1 and {line}")
     code, entry, _ = report(lab, "--no-controls", "--out", tmp_path / "out", mark=how)
     assert code == 3
-    assert f"stage routes: rank 1 {said}; its last words: " in entry["failures"][0]
+    assert f"stage direct: rank 1 {said}; its last words: " in entry["failures"][0]
     assert "the roof is on fire" in entry["failures"][0]
     assert alive(how) == []
 
@@ -104,7 +104,7 @@ def test_a_rank_that_answers_with_a_wrong_shape_ends_the_run(planted, tmp_path, 
     )
     code, entry, _ = report(lab, "--no-controls", "--timeout", "120", "--out", tmp_path / "out", mark="shape")
     assert code == 3
-    assert re.search(r"stages? gather.*: rank [01] was killed by SIGABRT", entry["failures"][0])
+    assert re.search(r"stages? (cached|direct|gather)[a-z, ]*: rank [01] was killed by SIGABRT", entry["failures"][0])
     assert "gloo" in entry["failures"][0]
     assert alive("shape") == []
 

@@ -282,6 +282,22 @@ def test_a_rank_that_raises_ends_the_task_and_not_the_job(framework, lab):
     assert [outcome.status for outcome in result.outcomes if outcome.task == 1] == ["ok"] * 3
 
 
+def test_ranks_decide_alike_which_stages_a_fault_can_not_reach(framework, lab):
+    stages = ("one_reads", "nobody_reads", "summed")
+    job = lab.job(*stages, ranks=3)
+    good = [dataclasses.replace(task, packed=True) for task in job.tasks]
+    faulty = [
+        dataclasses.replace(task, packed=True, swap={"double": "fault:triple"}, good=known.out)
+        for task, known in zip(lab.job(*stages).tasks, good, strict=True)
+    ]
+    result = run(framework, dataclasses.replace(job, tasks=(*good, *faulty)))
+    assert result.end == ""
+    assert {o.task: o.items != () for o in result.outcomes if o.task > 2} == {3: True, 4: False, 5: False}
+    assert all(o.items == (f"rank{o.rank}/sum",) for o in result.outcomes if o.task == 3)
+    assert all(o.same == (f"rank{o.rank}/now",) for o in result.outcomes if o.task == 4)
+    assert Path(faulty[1].checkpoints, "state").read_text() == "left by rank 0"
+
+
 def test_ranks_that_all_raise_are_each_told(framework, lab):
     result = run(framework, lab.job("summed", "all_raise", "summed", ranks=2))
     assert [outcome.status for outcome in result.outcomes] == ["ok"] * 2 + ["raised"] * 2 + ["ok"] * 2

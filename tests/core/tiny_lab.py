@@ -194,6 +194,20 @@ def rank_1_hangs(config, inputs, parts, place):
         time.sleep(1000)
     return summed(config, inputs, parts, place)
 
+def one_reads(config, inputs, parts, place):
+    # Rank 0 alone reads a part; the others see what it made of it.
+    t = parts.double(inputs["x"]) if place.rank == 0 else torch.zeros_like(inputs["x"])
+    dist.all_reduce(t)
+    return {f"rank{place.rank}/sum": t}
+
+def nobody_reads(config, inputs, parts, place):
+    # Never the same twice; rank 0 leaves a file.
+    t = torch.tensor(float(time.monotonic_ns()), dtype=torch.float64)
+    dist.all_reduce(t)
+    if place.rank == 0:
+        (place.checkpoints / "state").write_text("left by rank 0")
+    return {f"rank{place.rank}/now": t}
+
 def all_raise(config, inputs, parts, place):
     raise ValueError("everywhere")
 

@@ -1,26 +1,35 @@
 """Stages that a control's fault can't reach: their result is the good run's, and need not be computed again.
 
-The good run of a stage is given parts that note which of them the stage reads. A control that swaps none of these, at
-the same config, would run the very same code on the same inputs. Never reused: a stage that resumes from what another
-one left on disk, one that leaves files itself, and a stage of several ranks (all of them must take part).
+What a stage yields and leaves on disk follows from its config, its inputs, the parts that it reads and, where it
+resumes, the files that it finds. The good run of a stage is given parts that note which of them it reads, and its files
+are kept. A control that swaps none of these parts, at the same config and with the same files before it, would run the
+very same code on the same data: it is given the good run's items, and the files that the good run left.
+Of several ranks each has to come to the same decision, or the others wait for it in a collective: what one of them read
+counts for all, and a stage in which they resume from files is always run.
 Standard library only, Python 3.10 syntax.
 """
 
 import dataclasses
 import os
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from labs.core.process.jobs import Task
+
+Files: TypeAlias = Mapping[str, bytes]  # by their paths below the folder that a stage may leave something in
+
+LARGEST = 1 << 20  # bytes of a place's files that are kept in memory; a stage beside more than that is always run
 
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """What the good run of a stage read and yielded."""
+    """What the good run of a stage read, yielded, found in its place and left there."""
 
     config: dict[str, Any]
     parts: frozenset[str]
     items: tuple[str, ...]
+    found: Files
+    left: Files
 
 
 @dataclasses.dataclass
@@ -30,30 +39,72 @@ class Memory:
     seen: dict[tuple[str, str], Seen] = dataclasses.field(default_factory=dict)
 
     def same(self, task: Task) -> tuple[str, ...] | None:
-        """The items in which this task can't differ from its good run, or None when it has to be run."""
+        """The items in which this task can't differ from its good run, or None when it has to be run.
+
+        The files that it would have left are there when this returns items.
+        """
         good = self.seen.get((task.good, task.stage))
-        if good is None or task.resumes or good.config != task.config or good.parts & set(task.swap):
+        if good is None or good.config != task.config or good.parts & set(task.swap):
             return None
+        if task.resumes and files(task) != good.found:
+            return None
+        _leave(task, good.left)
         return good.items
 
-    def wants(self, task: Task) -> bool:
-        """Whether others may be held against this run: it is nobody's control."""
-        return not task.good and not task.swap and not task.resumes
+    def wants(self, task: Task, tasks: Sequence[Task]) -> bool:
+        """Whether this is the good run that others of these tasks are held against."""
+        return not task.good and not task.swap and any(other.good == task.out for other in tasks)
 
-    def note(self, task: Task, read: set[str], items: tuple[str, ...], before: tuple[str, ...]) -> None:
-        """Remember a run that `wants` named; `before` is what `left` was when it began."""
-        if left(task) == before:
-            self.seen[task.out, task.stage] = Seen(task.config, frozenset(read), items)
-
-
-def left(task: Task) -> tuple[str, ...]:
-    """The files in the folders that a stage may leave something in."""
-    return tuple(sorted(_files(task.scratch))) + tuple(sorted(_files(task.checkpoints)))
+    def note(self, task: Task, read: set[str], items: tuple[str, ...], found: Files, left: Files) -> None:
+        """Remember a run that `wants` named; `found` are the files before it, `left` those that it `added`."""
+        self.seen[task.out, task.stage] = Seen(task.config, frozenset(read), items, found, left)
 
 
-def _files(folder: str) -> Iterator[str]:
-    for root, _, names in os.walk(folder):
-        yield from (os.path.join(root, name) for name in names)  # noqa: PTH118 - pathlib is slow, and this is often
+def added(before: Files | None, after: Files | None) -> Files | None:
+    """The files that are new or other ones; None where that is not known, or some are gone."""
+    if before is None or after is None or not before.keys() <= after.keys():
+        return None
+    return {name: data for name, data in after.items() if before.get(name) != data}
+
+
+def files(task: Task) -> Files | None:
+    """All that stages left in the place of this task by now; None when it is more than can be kept."""
+    try:
+        paths = dict(_paths(task))
+        if sum(map(os.path.getsize, paths.values())) > LARGEST:
+            return None
+        return {name: _read(path) for name, path in paths.items()}
+    except OSError:  # another rank is just at it
+        return None
+
+
+def _paths(task: Task) -> Iterator[tuple[str, str]]:
+    """The files of both folders under names that are the same in every place; one folder may lie in the other."""
+    inner = task.checkpoints + os.sep
+    for kind, folder in _folders(task).items():
+        for root, _, names in os.walk(folder):
+            for path in (os.path.join(root, name) for name in names):  # noqa: PTH118 - pathlib is slow
+                if kind == "checkpoints" or not path.startswith(inner):
+                    yield f"{kind}/{os.path.relpath(path, folder)}", path
+
+
+def _folders(task: Task) -> dict[str, str]:
+    return {"scratch": task.scratch, "checkpoints": task.checkpoints}
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as source:  # noqa: PTH123
+        return source.read()
+
+
+def _leave(task: Task, left: Files) -> None:
+    """Write what the good run left where this task would have left it."""
+    for name, data in left.items():
+        kind, _, below = name.partition("/")
+        path = f"{_folders(task)[kind]}/{below}"
+        os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
+        with open(path, "wb") as target:  # noqa: PTH123
+            target.write(data)
 
 
 def noting(parts: Any) -> tuple[Any, set[str]]:

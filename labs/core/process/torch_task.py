@@ -1,6 +1,7 @@
 """One task in a child of the framework process: load, swap, call the stage, save. Python 3.10 syntax."""
 
 import contextlib
+import dataclasses
 import os
 import sys
 import time
@@ -15,7 +16,7 @@ from labs.core.place import Place
 from labs.core.process.jobs import NEEDS, NO_DEVICE, Job, Outcome, Task
 from labs.core.process.mark import Mark, mark_file
 from labs.core.process.pack import pack_file
-from labs.core.process.reuse import Memory, left, noting
+from labs.core.process.reuse import Files, Memory, added, files, noting
 from labs.core.process.swap import StageError, Swap, guilty, lab_module, load_swap, with_swaps
 from labs.core.process.torch_items import arrays_of, load_inputs, pack_items, save_items
 from labs.core.setting import rebuild
@@ -32,7 +33,7 @@ def attempt(job: Job, index: int, rank: int, ranks: int, memory: Memory) -> Outc
         _start_clean()
         _load_swaps(job, task, swaps)
         parts = _parts(job, task, rank, ranks, swaps)
-        known = memory.same(task) if ranks == 1 else None
+        known = memory.same(task)
         place = Place(rank, ranks, Path(task.scratch), Path(task.checkpoints))
         written, same = _perform(job, task, parts, place, memory) if known is None else ((), known)
     except BaseException as error:  # noqa: BLE001 - a user's code may raise anything, sys.exit included
@@ -84,22 +85,43 @@ def _perform(
     if task.stage not in lab.STAGES:
         raise StageError(f"there is no stage {task.stage!r}; the stages are {', '.join(lab.STAGES)}")
     config = rebuild(lab_module(job.package, job.path, "config").Config, task.config)
-    noted = memory.wants(task)
+    noted = memory.wants(task, job.tasks) and not (place.ranks > 1 and task.resumes)
     parts, read = noting(own_parts) if noted else (own_parts, set())
     for folder in (task.scratch, task.checkpoints):
         if not os.path.isdir(folder):  # noqa: PTH112 - pathlib is slow, and this is often
             os.makedirs(folder, exist_ok=True)  # noqa: PTH103
-    before = left(task) if noted else ()
+    found = files(task) if noted else None
     with _on(task.device):
         result = lab.STAGES[task.stage](config, load_inputs(task.inputs, task.precision, task.device), parts, place)
+    left = _left(task, found, own_parts, read, place.ranks) if noted else None
     items = arrays_of(task.stage, result, task.precision)
     del result  # the items alone hold their memory now, and saving lets go of it
-    if noted:
-        memory.note(task, read, tuple(items), before)
+    if left is not None:
+        memory.note(task, read, tuple(items), found or {}, left)
     if not task.packed:
         return save_items(items, task.out), ()
-    files = [pack_file(out, task.stage, place.rank, place.ranks) if out else "" for out in (task.out, task.good)]
-    return pack_items(items, *files)
+    packs = [pack_file(out, task.stage, place.rank, place.ranks) if out else "" for out in (task.out, task.good)]
+    return pack_items(items, *packs)
+
+
+def _left(task: Task, found: Files | None, parts: Any, read: set[str], ranks: int) -> Files | None:
+    """The files that a stage left, or None where that is not known; of several ranks they all have to get here.
+
+    They come to one answer, and what any of them read is read by all, so that later they decide alike.
+    """
+    distributed = torch.distributed
+    if ranks == 1:
+        return added(found, files(task))
+    if not distributed.is_initialized():  # the stage ended the group that it was given
+        return None
+    distributed.barrier()  # the others' files are complete
+    left = added(found, files(task))
+    names = [field.name for field in dataclasses.fields(parts)]
+    marks = torch.tensor([left is None, *(name in read for name in names)], dtype=torch.uint8)
+    distributed.all_reduce(marks, distributed.ReduceOp.MAX)
+    unknown, *seen = marks.tolist()
+    read.update(name for name, mark in zip(names, seen, strict=True) if mark)
+    return None if unknown else left
 
 
 def _on(device: str) -> contextlib.AbstractContextManager[Any]:
