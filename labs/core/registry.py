@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import labs
 from labs.core.errors import CannotComplete, RequestError
 from labs.core.loading.nearest import nearest
+from labs.core.process.sentence import sentence
 
 if TYPE_CHECKING:
     from labs.core.lab import Lab
@@ -82,7 +83,7 @@ def user_code(lab: "Lab") -> Iterator[None]:
     except Exception as error:
         if not lab.package.startswith(_USER):
             raise
-        raise RequestError(f"{_origin(error, lab.path, lab.path)}: {type(error).__name__}: {error}") from error
+        raise RequestError(f"{_origin(error, lab.path, lab.path)}: {sentence(error)}") from error
 
 
 def _head(path: Path) -> Shipped:
@@ -114,7 +115,7 @@ def _load_folder(folder: Path, resolved: Path) -> "Lab":
         lab = getattr(importlib.import_module(f"{package}.lab"), "LAB", None)
     except (Exception, SystemExit) as error:
         _forget(package)
-        raise RequestError(f"{_origin(error, folder, resolved)}: {type(error).__name__}: {error}") from error
+        raise RequestError(f"{_origin(error, folder, resolved)}: {sentence(error)}") from error
     return _placed(_fit(lab, folder), package, resolved)
 
 

@@ -56,7 +56,9 @@ def _import_torch() -> dict[str, Any]:
             importlib.import_module(name)
         except Exception as error:  # noqa: BLE001 - a broken shared library raises OSError, a mismatch anything
             missing = isinstance(error, ModuleNotFoundError) and error.name == name
-            return {"module": name, "missing": missing, "text": f"{type(error).__name__}: {error}"}
+            from labs.core.process.sentence import sentence  # noqa: PLC0415 - mostly there is nothing to say
+
+            return {"module": name, "missing": missing, "text": sentence(error)}
     gc.freeze()  # children collect only what they make, and share these pages
     return {}
 
