@@ -90,7 +90,7 @@ def _failures(lab: Record, look: Look, level: int) -> list[str]:
     failed = summary.failing(lab)
     unanswered = [c for c in failed if summary.unanswered(lab, c)]
     failed = [c for c in failed if c not in unanswered]
-    checks = [[f"{summary.count(len(unanswered), 'check')} without an answer from these stages"]] if unanswered else []
+    checks = [[f"{summary.count(len(unanswered), 'check')} without an answer because of that"]] if unanswered else []
     checks += [failure(c, look) for c in failed[:IN_FULL]]
     checks += [failure(c, look) if level > 0 else [_one_line(c)] for c in failed[IN_FULL:]]
     stages, doubts = ([_bullet(t, look) for t in texts] for texts in (lab["failures"], summary.doubts(lab)))

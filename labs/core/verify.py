@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labs.core.bundle import is_bundle, read_report
-from labs.core.reports.summary import Record
+from labs.core.reports.summary import Record, count
 from labs.core.storage.manifest import MANIFEST, Entry, files, is_plain, measure, read_manifest
 from labs.core.storage.rejudge import lab_problems
 from labs.core.storage.stored import DamagedBundle, kind_of, shown
@@ -45,8 +45,10 @@ def verify(bundle: Path) -> Verified:
         problems += _unreported(bundle, report)
         for lab in report["labs"]:
             problems += lab_problems(bundle, lab, done)
-    skipped = f"{done['witness']} witness checks need the lab's code, {done['not saved']} had no saved arrays"
-    summary = f"{done['files']} files hashed, {done['judged']} checks judged again; not again: {skipped}"
+    proofs, unsaved = count(done["witness"], "witness check"), count(done["not saved"], "check")
+    skipped = f"{proofs} (it takes the lab's code), {unsaved} (without saved arrays)"
+    hashed, judged = count(done["files"], "file"), count(done["judged"], "check")
+    summary = f"{hashed} hashed, {judged} judged again; not again: {skipped}"
     return Verified(tuple(dict.fromkeys(problems)), summary)
 
 

@@ -71,7 +71,7 @@ def test_a_crash_shows_its_last_words():
 def test_the_stage_that_crashed_comes_before_the_items_that_it_owed():
     checks = [reports.missing("trained/loss")]
     text = rendered(reports.report(reports.lab(status="failed", failures=["stage trained: killed"], checks=checks)))
-    assert text.index("stage trained: killed") < text.index("1 check without an answer from these stages")
+    assert text.index("stage trained: killed") < text.index("1 check without an answer because of that")
     assert "trained/loss (close)" not in text
 
 

@@ -163,8 +163,14 @@ def control_sentence(control: Record) -> str:
 
 def some(names: Sequence[str]) -> str:
     """The first few names, and how many more there are."""
-    more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
-    return ", ".join(names[:FEW]) + more
+    more = [f"{len(names) - FEW} more"] if len(names) > FEW else []
+    return listed([*names[:FEW], *more])
+
+
+def listed(words: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`; "" for none."""
+    *first, last = words or [""]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def kind(check: Record) -> str:

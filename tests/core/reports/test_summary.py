@@ -141,3 +141,14 @@ def test_the_torch_version_is_found(torch):
 
 def test_an_unknown_torch_version_is_a_question_mark():
     assert summary.torch_version({}) == "?"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"), [([], ""), (["a"], "a"), (["a", "b"], "a and b"), (["a", "b", "c"], "a, b and c")]
+)
+def test_a_list_reads_as_a_sentence(words, sentence):
+    assert summary.listed(words) == sentence
+
+
+def test_a_long_list_is_cut_and_counted():
+    assert summary.some([*"abcdefgh"]) == "a, b, c, d, e, f and 2 more"
