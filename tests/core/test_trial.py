@@ -395,3 +395,15 @@ def test_large_inputs_are_mapped_and_nobody_writes_into_the_file(tmp_path):
     np.testing.assert_array_equal(found["w"], arrays["w"])
     found["w"][0] = 5.0
     assert np.load(tmp_path / "w.npy")[0] == 1.0
+
+
+def test_progress_says_which_lab_and_what(tanh_layer, tmp_path):
+    change(tanh_layer, "torch_impl.py", "y = config.scale", "y = 2 * config.scale")
+    steps = []
+    with Framework(None, tmp_path / "framework") as framework:
+        run(Request(names=(str(tanh_layer),), out=tmp_path / "out"), framework, steps.append)
+    assert steps[1:] == [
+        "waiting for torch",
+        "tanh_layer: running it and 2 known faults",
+        "tanh_layer: red, looking for the cause",
+    ]
