@@ -2,15 +2,13 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
+from cli import options
 from cli.output import emit
 
 
 def verify(
-    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="The folder of a run.", show_default=False)],
+    bundle: options.Bundle,
 ) -> Callable[[], int]:
     """Check a bundle's hashes, then judge again from its stored arrays."""
     return lambda: _verify(bundle)
