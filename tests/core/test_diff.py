@@ -368,7 +368,7 @@ def test_what_can_not_be_read_is_a_sentence(bundles, monkeypatch):
 
     bundle = bundles()
     monkeypatch.setattr(manifest, "measure", refused)
-    with pytest.raises(RequestError, match=r"report\.json can't be read: Permission denied"):
+    with pytest.raises(RequestError, match=r"(report\.json|config\.yaml) can't be read: Permission denied"):
         diff(bundle, bundle)
 
 

@@ -128,7 +128,7 @@ def _whole(path: Path, entries: Sequence[Entry], read: Collection[str]) -> None:
     """Every file that is compared is there in its size, those in `read` unchanged; arrays wait until they are read."""
     for name in sorted(set(read) - {entry.path for entry in entries}):
         raise DamagedBundle(f"{name}: not listed in {MANIFEST}")
-    for entry in entries:
+    for entry in sorted(entries, key=lambda entry: entry.path not in read):
         if "/controls/" in entry.path:  # many, and compared by what the report says of them
             continue
         wrong = complaint(path, entry, contents=entry.path in read)
