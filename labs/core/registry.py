@@ -5,6 +5,7 @@ import importlib
 import importlib.machinery
 import importlib.util
 import itertools
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -109,6 +110,8 @@ def _load_folder(folder: Path, resolved: Path) -> "Lab":
     if not _exists(resolved / "lab.py"):
         what = "it has no lab.py" if _exists(resolved) else "no such folder"
         raise RequestError(f"{folder}: not a lab folder, {what}")
+    if os.fsencode(folder).decode(errors="ignore") != str(folder):
+        raise RequestError(f"{folder}: the path of a lab stands in its config, so it has to be UTF-8")
     package = _free_name(resolved)
     try:
         _register(package, resolved)
