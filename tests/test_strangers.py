@@ -131,7 +131,7 @@ def judged(framework, tmp_path):
             "equals backward_without_scale",
         ),
         ("lora", "quantize", "quantize_floor", "requantize/codes", "", "first at requantize/codes"),
-        ("lora", "dequantize", "dequantize_tiled", "requantize/loss", "", "first at requantize/loss"),
+        ("lora", "dequantize", "dequantize_tiled", "requantize/loss", "", "first at requantize/error/quantize"),
         ("lora", "cross_entropy", "loss_by_rows", "trained/grad/lora_a", "times the reference", "first at init/loss"),
         ("block", "optimizer", "adam_coupled", "train/param/w_q", "equals adam_l2", "equals adam_l2"),
         ("lora", "merge", "merge_twice_scaled", "merge/weight", "", "first at merge/weight"),
