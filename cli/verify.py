@@ -1,10 +1,13 @@
 """`lab verify`: does a bundle still say what its arrays say?"""
 
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from cli import options
-from cli.output import emit
+from cli.columns import fitted
+from cli.output import emit, look
 
 
 def verify(
@@ -20,5 +23,5 @@ def _verify(bundle: Path) -> int:
     found = check(bundle)
     count = len(found.problems)
     verdict = f"{bundle}: {count} problem{'s' if count > 1 else ''}" if count else f"{bundle}: verified"
-    emit("\n".join([*found.problems, f"{verdict} · {found.summary}"]))
+    emit("\n".join(fitted([*found.problems, f"{verdict} · {found.summary}"], look(sys.stdout, os.environ))))
     return 1 if count else 0

@@ -46,11 +46,16 @@ def verify(bundle: Path) -> Verified:
         problems += _unreported(bundle, report)
         for lab in report["labs"]:
             problems += lab_problems(bundle, lab, done)
-    proofs, unsaved = count(done["witness"], "witness check"), count(done["not saved"], "check")
-    skipped = f"{proofs} (it takes the lab's code), {unsaved} (without saved arrays)"
-    hashed, judged = count(done["files"], "file"), count(done["judged"], "check")
-    summary = f"{hashed} hashed, {judged} judged again; not again: {skipped}"
-    return Verified(tuple(dict.fromkeys(problems)), summary)
+    return Verified(tuple(dict.fromkeys(problems)), _summary(done))
+
+
+def _summary(done: Counter[str]) -> str:
+    """What was done, and what could not be."""
+    proofs, unsaved = done["witness"], done["not saved"]
+    skipped = [f"{count(proofs, 'witness check')} (it takes the lab's code)"] if proofs else []
+    skipped += [f"{count(unsaved, 'check')} (without saved arrays)"] if unsaved else []
+    again = f"; not again: {', '.join(skipped)}" if skipped else ""
+    return f"{count(done['files'], 'file')} hashed, {count(done['judged'], 'check')} judged again{again}"
 
 
 def damage(bundle: Path) -> tuple[str, ...]:
