@@ -9,7 +9,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Annotated, Any, NoReturn
 
@@ -19,6 +19,7 @@ from cli import diff, matrix, report, run, show, verify
 from cli import list as list_command
 from cli.early import Early, asked
 from cli.main import INTERRUPTED
+from cli.outlets import error_report
 from cli.output import emit, say
 from labs.core.errors import CannotComplete, NothingCompared, RequestError
 
@@ -76,7 +77,7 @@ def perform(words: list[str], early: Early) -> int:
     say(f"lab: {sentence}")
     if asked(words, "--format") == "json":  # read without Typer, because its own errors count too
         with suppress(CannotComplete):  # when stdout itself is what failed
-            emit(json.dumps(error_report(code, sentence, words), indent=2))
+            emit(json.dumps(error_report(sentence, ("lab", *words), exit_code=code), indent=2))
     return code
 
 
@@ -149,9 +150,3 @@ def _bug(error: BaseException) -> str:
         say(text)
         return f"{what}; no log could be written ({disk.strerror})"
     return f"{what}; the traceback is in {path}"
-
-
-def error_report(code: int, sentence: str, words: Sequence[str]) -> dict[str, Any]:
-    """The JSON document of a command that ended without a verdict."""
-    run_record = {"status": "error", "exit_code": code, "sentence": sentence, "command": ["lab", *words]}
-    return {"schema": "framework-lab/report/1", "run": run_record, "labs": []}

@@ -5,27 +5,24 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli import options
 from cli.outlets import require_files, write
 from cli.output import Format, Look, emit, look
 
 if TYPE_CHECKING:
     from labs.core.reports.summary import Record
 
-FailOn = Literal["regression", "drift", "any", "never"]
-
 
 def diff(
     a: Annotated[Path, typer.Argument(metavar="A", help="The bundle that was.", show_default=False)],
     b: Annotated[Path, typer.Argument(metavar="B", help="The bundle that is.", show_default=False)],
-    fail_on: Annotated[FailOn, typer.Option(help="What the exit code takes for a no.")] = "regression",
-    view: Annotated[Format, typer.Option("--format", help="What stdout carries.")] = "terminal",
-    output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write what stdout carries to a file as well.")
-    ] = None,
+    fail_on: options.FailOnOption = "regression",
+    view: options.View = "terminal",
+    output: options.Output = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="The verdict alone.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every change, last bits too.")] = False,
 ) -> Callable[[], int]:
@@ -33,7 +30,7 @@ def diff(
     return lambda: _diff(a, b, fail_on, view, output, int(verbose) - int(quiet))
 
 
-def _diff(a: Path, b: Path, fail_on: FailOn, view: Format, output: Path | None, level: int) -> int:
+def _diff(a: Path, b: Path, fail_on: options.FailOn, view: Format, output: Path | None, level: int) -> int:
     from labs.core.diff import diff as compare  # imports NumPy
     from labs.core.difference.record import record
 

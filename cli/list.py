@@ -1,8 +1,11 @@
 """`lab list`: what there is to run."""
 
+import os
+import sys
 from collections.abc import Callable
 
-from cli.output import emit
+from cli.columns import fitted
+from cli.output import emit, look
 
 
 def list_configs() -> Callable[[], int]:
@@ -15,7 +18,8 @@ def _list() -> int:
 
     rows = [(name, entry.lab, entry.title) for name, entry in sorted(shipped().items())]
     names, labs = (max((len(row[i]) for row in rows), default=0) for i in (0, 1))
-    emit("\n".join(f"{name:<{names}}  {lab:<{labs}}  {title}".rstrip() for name, lab, title in rows))
+    lines = [f"{name:<{names}}  {lab:<{labs}}  {title}".rstrip() for name, lab, title in rows]
+    emit("\n".join(fitted(lines, look(sys.stdout, os.environ))))
     return 0
 
 

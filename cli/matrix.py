@@ -11,8 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.diff import FailOn
-from cli.list import complete_config
+from cli import options
 from cli.outlets import require_files, write
 from cli.output import Format, Look, Progress, emit, look
 from labs.core.numpy_setup import set_up
@@ -23,7 +22,7 @@ class View:
     """How the result is shown and where else it goes. `level` is -1 (quiet), 0 or 1 (verbose)."""
 
     format: Format
-    fail_on: FailOn
+    fail_on: options.FailOn
     output: Path | None
     html: Path | None
     level: int
@@ -31,15 +30,7 @@ class View:
 
 def matrix(  # one parameter an option: this list is the manual
     context: typer.Context,
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[NAME]...",
-            help="A shipped config, a YAML file or a lab folder; none: the default config of every lab.",
-            autocompletion=complete_config,
-            show_default=False,
-        ),
-    ] = None,
+    names: options.Names = None,
     python: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=PATH", help="An interpreter with torch; repeatable, the first is the base."),
@@ -49,25 +40,20 @@ def matrix(  # one parameter an option: this list is the manual
         typer.Option(metavar="NAME:KEY=VALUE", help="A further variant with this variable set; repeatable."),
     ] = None,
     threads: Annotated[str | None, typer.Option(metavar="N,N", help="Torch threads, each number a variant.")] = None,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a config value (steps=3); repeatable."),
-    ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the inputs, instead of the config's.")] = None,
+    changes: options.Changes = None,
+    seed: options.Seed = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the bundles go, a folder each.")] = Path("artifacts"),
     only: Annotated[
         list[str] | None,
         typer.Option(metavar="PATTERN", help="Judge only the items that match; repeatable."),
     ] = None,
     no_controls: Annotated[bool, typer.Option("--no-controls", help="Skip the known faults.")] = False,
-    fail_on: Annotated[FailOn, typer.Option(help="What the exit code takes for a no.")] = "regression",
-    view: Annotated[Format, typer.Option("--format", help="What stdout carries.")] = "terminal",
-    output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write what stdout carries to a file as well.")
-    ] = None,
+    fail_on: options.FailOnOption = "regression",
+    view: options.View = "terminal",
+    output: options.Output = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table as an HTML page too.")] = None,
     timeout: Annotated[float, typer.Option(metavar="S", min=0.001, help="Seconds for each run.")] = 600.0,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="The verdict alone, no progress.")] = False,
+    quiet: options.Quiet = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every item that moves.")] = False,
 ) -> Callable[[], int]:
     """Run the same under several interpreters, variables, threads; hold each against the first."""

@@ -57,11 +57,16 @@ def publish_error(sentence: str, command: Sequence[str], outlets: Outlets) -> No
     """
     from labs.core.reports.json_text import writable
 
-    run = {"status": "error", "sentence": sentence, "command": list(command)}
     try:
-        publish({"run": writable(run), "environment": {}, "labs": []}, None, outlets)
+        publish(writable(error_report(sentence, command)), None, outlets)
     except CannotComplete as error:
         say(f"lab: {error}")
+
+
+def error_report(sentence: str, command: Sequence[str], **facts: object) -> dict[str, object]:
+    """The report of a command that ended without a verdict; `facts` go with the sentence, such as its exit code."""
+    run = {"status": "error", **facts, "sentence": sentence, "command": list(command)}
+    return {"schema": "framework-lab/report/1", "run": run, "environment": {}, "labs": []}
 
 
 def write(path: Path, text: str) -> None:

@@ -1,7 +1,7 @@
 """A report as terminal text: pure functions from the report's dict to lines.
 
-A green run is one line. A red one shows the failures first, worst first, then the verdict. With `width` None (a pipe)
-nothing is wrapped or cut.
+A green run is one line. A red one shows the failures first (where it begins, then worst first), then the verdict. With
+`width` None (a pipe) nothing is wrapped or cut.
 """
 
 import shlex
@@ -88,9 +88,9 @@ def _block(lab: Record, bundle: str, look: Look, level: int) -> list[str]:
 def _failures(lab: Record, look: Look, level: int) -> list[str]:
     """Stages first, because missing items follow from them; then checks, worst first; then doubts about the checks."""
     failed = summary.failing(lab)
-    unanswered = [c for c in failed if lab["failures"] and c["message"].startswith("missing")]
+    unanswered = [c for c in failed if summary.unanswered(lab, c)]
     failed = [c for c in failed if c not in unanswered]
-    checks = [[f"{summary.count(len(unanswered), 'check')} without an answer from these stages"]] if unanswered else []
+    checks = [[f"{summary.count(len(unanswered), 'check')} without an answer because of that"]] if unanswered else []
     checks += [failure(c, look) for c in failed[:IN_FULL]]
     checks += [failure(c, look) if level > 0 else [_one_line(c)] for c in failed[IN_FULL:]]
     stages, doubts = ([_bullet(t, look) for t in texts] for texts in (lab["failures"], summary.doubts(lab)))

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cli import options
 from cli.outlets import Outlets, write
 from cli.output import emit, say
 from labs.core.errors import RequestError
@@ -16,7 +17,7 @@ READABLE = 0o644  # a temporary file is for its owner alone
 
 
 def report(
-    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="The folder of a run.", show_default=False)],
+    bundle: options.Bundle,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where the HTML page goes; default: into the bundle.")
     ] = None,

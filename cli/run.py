@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cli.list import complete_config
+from cli import options
 from cli.outlets import Outlets, publish, publish_error
 from cli.output import Format, Progress, emit, look
 from labs.core.errors import CannotComplete, NothingCompared, RequestError
@@ -34,20 +34,9 @@ class View:
 
 def run(  # one parameter an option: this list is the manual
     context: typer.Context,
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[NAME]...",
-            help="A shipped config, a YAML file or a lab folder; none: the default config of every lab.",
-            autocompletion=complete_config,
-            show_default=False,
-        ),
-    ] = None,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a config value (steps=3); repeatable."),
-    ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the inputs, instead of the config's.")] = None,
+    names: options.Names = None,
+    changes: options.Changes = None,
+    seed: options.Seed = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the bundle goes.")] = Path("artifacts"),
     python: Annotated[
         str | None,
@@ -73,13 +62,13 @@ def run(  # one parameter an option: this list is the manual
     no_controls: Annotated[
         bool, typer.Option("--no-controls", help="Skip the known faults. Narrows the verdict.")
     ] = False,
-    view: Annotated[Format, typer.Option("--format", help="What stdout carries.")] = "terminal",
+    view: options.View = "terminal",
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write JUnit XML too.", show_default=False)] = None,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the report as an HTML page too.", show_default=False)
     ] = None,
     timeout: Annotated[float, typer.Option(metavar="S", min=0.001, help="Seconds for the whole run.")] = 600.0,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="The verdict alone, no progress.")] = False,
+    quiet: options.Quiet = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every check and control as a table.")] = False,
 ) -> Callable[[], int]:
     """Run labs and judge them: exit code 0 passed, 1 an honest no."""

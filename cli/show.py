@@ -1,13 +1,16 @@
 """`lab show`: what a lab computes, promises and can be given."""
 
 import json
+import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.columns import fitted
 from cli.list import complete_config
-from cli.output import emit
+from cli.output import emit, look
 
 if TYPE_CHECKING:
     from labs.core.config import Settings
@@ -49,18 +52,23 @@ def _show(name: str, *, yaml: bool, schema: bool, part: str | None) -> int:
 
         emit(stub(settings.lab, part, name))
     else:
-        emit("\n".join(_sections(settings, config.to_yaml(settings))))
+        seen = look(sys.stdout, os.environ)
+        emit("\n".join([*fitted(_sections(settings), seen), *_config(settings, config.to_yaml(settings))]))
     return 0
 
 
-def _sections(settings: "Settings", resolved: str) -> Iterator[str]:
+def _sections(settings: "Settings") -> Iterator[str]:
     lab = settings.lab
     yield f"{lab.name}: {lab.title}"
     yield from _section("Equations", lab.equations.strip("\n").splitlines())
     yield from _section("Items", _pairs(list(lab.items.items())))
     yield from _section("Parts", [*_conventions(lab), *_pairs(list(_parts(lab)))])
     yield from _section("Controls", [line for c in lab.controls for line in _control(c)])
-    yield from _section(f"Config {settings.name}", resolved.splitlines())
+
+
+def _config(settings: "Settings", resolved: str) -> list[str]:
+    """The resolved config, never broken: it is there to be copied."""
+    return _section(f"Config {settings.name}", resolved.splitlines())
 
 
 def _section(title: str, lines: Sequence[str]) -> list[str]:

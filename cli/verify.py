@@ -1,16 +1,17 @@
 """`lab verify`: does a bundle still say what its arrays say?"""
 
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from cli.output import emit
+from cli import options
+from cli.columns import fitted
+from cli.output import emit, look
 
 
 def verify(
-    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="The folder of a run.", show_default=False)],
+    bundle: options.Bundle,
 ) -> Callable[[], int]:
     """Check a bundle's hashes, then judge again from its stored arrays."""
     return lambda: _verify(bundle)
@@ -22,5 +23,5 @@ def _verify(bundle: Path) -> int:
     found = check(bundle)
     count = len(found.problems)
     verdict = f"{bundle}: {count} problem{'s' if count > 1 else ''}" if count else f"{bundle}: verified"
-    emit("\n".join([*found.problems, f"{verdict} · {found.summary}"]))
+    emit("\n".join(fitted([*found.problems, f"{verdict} · {found.summary}"], look(sys.stdout, os.environ))))
     return 1 if count else 0

@@ -5,8 +5,9 @@
 
 torchao groups along the last axis and the lab along the first, so matrices are transposed on the way.
 
-Found: float64 is refused; in float32 codes and scales agree, but for one code of 96 at a tie, because torchao
-multiplies by 1/scale. By default its scale divides by 7.5 for 4 bits where absmax divides by 7.
+Found: float64 is refused; in float32 codes and scales agree. It multiplies by 1/scale, so one code of 96 turns at a tie
+of the stored weight; such codes are not judged in float32, where one rounding of the scale decides. By default its scale
+divides by 7.5 for 4 bits where absmax divides by 7.
 """
 
 import torch
@@ -35,7 +36,8 @@ def quantized(w, group, low, high):
     block, eps = (1, group), torch.finfo(w.dtype).tiny
     scales, zeros = choose_qparams_affine(w.T, MappingType.SYMMETRIC, block, torch.int8, low, high, eps, w.dtype)
     codes = quantize_affine(w.T, block, scales, zeros, torch.int8, low, high)
-    return codes.T.contiguous(), torch.where(scales <= eps, 0.0, scales).T.contiguous()
+    rows = scales.reshape(w.shape[1], -1)  # it drops the axis of a single group
+    return codes.T.contiguous(), torch.where(rows <= eps, 0.0, rows).T.contiguous()
 
 
 def dequantize(codes, scales, group):

@@ -11,10 +11,10 @@ import labs
 LABS = Path(labs.__file__).parent
 ENGINE_OF_WORKER = {  # what the framework process may import of the engine
     "setting", "place", "worker", "process.crew", "process.facts", "process.interpreter", "process.jobs",
-    "process.lifeline", "process.mark", "process.origin", "process.pack", "process.preload", "process.reuse",
-    "process.running", "process.start", "process.swap", "process.torch_child", "process.torch_difference",
-    "process.torch_form", "process.torch_graph", "process.torch_guard", "process.torch_items", "process.torch_task",
-    "process.whereabouts", "process.wire",
+    "process.lifeline", "process.log", "process.mark", "process.origin", "process.pack", "process.preload",
+    "process.reuse", "process.running", "process.sentence", "process.start", "process.swap", "process.torch_child",
+    "process.torch_difference", "process.torch_form", "process.torch_graph", "process.torch_guard",
+    "process.torch_items", "process.torch_task", "process.whereabouts", "process.wire",
 }  # fmt: skip
 
 

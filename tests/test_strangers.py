@@ -3,6 +3,7 @@
 import pytest
 
 from labs.core.launch import Framework
+from labs.core.reports.summary import finding
 from labs.core.run import Request, run
 
 THEIRS = '''
@@ -119,23 +120,31 @@ def judged(framework, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("lab", "part", "name", "failed", "diagnosis"),
+    ("lab", "part", "name", "failed", "diagnosis", "verdict"),
     [
-        ("lora", "linear", "linear_backward", "trained/grad/lora_a", "equals backward_without_scale"),
-        ("lora", "quantize", "quantize_floor", "requantize/codes", ""),
-        ("lora", "dequantize", "dequantize_tiled", "requantize/loss", ""),
-        ("lora", "cross_entropy", "loss_by_rows", "trained/grad/lora_a", "times the reference"),
-        ("block", "optimizer", "adam_coupled", "train/param/w_q", "equals adam_l2"),
-        ("lora", "merge", "merge_twice_scaled", "merge/weight", ""),
+        (
+            "lora",
+            "linear",
+            "linear_backward",
+            "trained/grad/lora_a",
+            "equals backward_without_scale",
+            "equals backward_without_scale",
+        ),
+        ("lora", "quantize", "quantize_floor", "requantize/codes", "", "first at requantize/codes"),
+        ("lora", "dequantize", "dequantize_tiled", "requantize/loss", "", "first at requantize/error/quantize"),
+        ("lora", "cross_entropy", "loss_by_rows", "trained/grad/lora_a", "times the reference", "first at init/loss"),
+        ("block", "optimizer", "adam_coupled", "train/param/w_q", "equals adam_l2", "equals adam_l2"),
+        ("lora", "merge", "merge_twice_scaled", "merge/weight", "", "first at merge/weight"),
     ],
 )
-def test_a_wrong_part_is_caught_where_it_is_wrong(judged, lab, part, name, failed, diagnosis):
+def test_a_wrong_part_is_caught_where_it_is_wrong(judged, lab, part, name, failed, diagnosis, verdict):
     found = judged(lab, part, name)
     checks = {c["name"]: c for c in found["checks"] if c["status"] == "failed"}
     assert found["status"] == "failed"
     assert found["failures"] == []
     assert checks[failed]["blame"]["side"] == "observed"
     assert diagnosis in (checks[failed]["diagnosis"] or "")
+    assert verdict in finding(found)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import numpy as np
 from labs.core.compare import Comparison
 from labs.core.items import Tolerance
 from labs.core.lab import Array, Rule
+from labs.core.reports.summary import count
 
 
 def absence(rule: Rule, left: Array | None, right: Array | None) -> str:
@@ -72,7 +73,7 @@ def _out_of_tolerance(rule: Rule, left: Array, right: Array, found: Comparison, 
         "within": ("outside the bound", f", bound {expected}"),
     }[rule.kind]
     worst = f"worst{_at(index)}: observed {element(right, index)}{against}"
-    return f"{found.out_of_tolerance} of {found.size} elements {what}, {worst}"
+    return f"{found.out_of_tolerance} of {count(found.size, 'element')} {what}, {worst}"
 
 
 def _limit(tolerance: Tolerance, expected: float) -> float:

@@ -242,7 +242,9 @@ def _file_of(config: type[Any]) -> type[Any]:
     run, own = dataclasses.fields(_RunKeys), dataclasses.fields(config)
     taken = {f.name for f in run} & {f.name for f in own}
     if taken:
-        raise RequestError(f"{config.__module__}.{config.__qualname__}: {', '.join(sorted(taken))} is a run-level key")
+        raise RequestError(
+            f"{config.__module__}.{config.__qualname__}: {', '.join(sorted(taken))}: reserved for the run"
+        )
     hints = typing.get_type_hints(_RunKeys) | validation.hints(config)
     rows = [(f.name, hints[f.name], _copied(f)) for f in (*run, *own)]
     return dataclasses.make_dataclass(config.__name__, rows, kw_only=True, frozen=True)

@@ -19,17 +19,16 @@ from labs.core.controls import bench
 from labs.core.explain import explain
 from labs.core.inputs import Draw
 from labs.core.judge import Check
-from labs.core.lab import Array, Arrays, Control, is_float
+from labs.core.lab import Array, Arrays, Control
 from labs.core.launch import Framework
+from labs.core.likeness import Fault, Likeness, likenesses
 from labs.core.observed import Observed
 from labs.core.patterns import matches
+from labs.core.reports.summary import DENIED, EQUALS
 from labs.core.schedule import finish, items_of, orders, start
 from labs.core.trial import Expected, Judged, Trial, alike, save_all
 
-SAME = 1e-12  # a fault explains an item when they agree to this, relative to the item's largest magnitude
 INEXACT = 1e3  # ULP: a side that only rounds is a few away from extended precision, not a thousand
-
-Fault = Mapping[str, Array | None]  # the items that a control must spoil; None where it yields nothing
 
 
 @dataclass(frozen=True)
@@ -136,8 +135,9 @@ def _telling(controls: Sequence[Control], here: Scene, at_default: Scene) -> dic
 def _explained(checks: tuple[Check, ...], failed: tuple[Check, ...], scene: Scene, moved: Moved) -> tuple[Check, ...]:
     names = tuple(dict.fromkeys(c.name for c in failed))
     far = arbiter.distances(names, scene.exact, scene.reference, scene.observed)
-    observed_faults = _best(names, scene.observed, scene.faults)
-    reference_faults = _best([n for n in names if n in scene.reference], scene.reference, scene.faults)
+    order = tuple(dict.fromkeys(c.name for c in checks))
+    observed_faults = likenesses(names, order, scene.observed, scene.faults)
+    reference_faults = likenesses([n for n in names if n in scene.reference], order, scene.reference, scene.faults)
     disproved = {c.name for c in failed if c.kind == "witness"}
     backward_alone = all("grad" in name.split("/") for name in names)  # else the proof is of another function
     proved = {c.name for c in checks if c.kind == "witness" and backward_alone} - disproved
@@ -146,32 +146,12 @@ def _explained(checks: tuple[Check, ...], failed: tuple[Check, ...], scene: Scen
         if check not in failed:
             return check
         name = check.name
-        fault, mirrored = observed_faults.get(name, ""), reference_faults.get(name, "")
-        blame = _blame(name, disproved, proved, moved, fault, mirrored, far.get(name))
+        fault, mirrored = observed_faults[name], reference_faults.get(name, Likeness())
+        blame = _blame(name, disproved, proved, moved, fault.proof, mirrored.proof, far.get(name))
         diagnosis = _diagnosis(name, scene, fault, mirrored)
         return dataclasses.replace(check, arbiter=far.get(name), blame=blame, diagnosis=diagnosis)
 
     return tuple(filled(c) for c in checks)
-
-
-def _best(names: Sequence[str], side: Mapping[str, Array], faults: Mapping[str, Fault]) -> dict[str, str]:
-    """Of each item the control that gives it as `side` has it: the one that explains most of the failed items."""
-    explains = {c: {n for n in names if n in fault and _same(fault[n], side.get(n))} for c, fault in faults.items()}
-
-    def best(name: str) -> str:
-        fitting = [c for c, explained in explains.items() if name in explained]
-        return max(fitting, key=lambda c: (len(explains[c]), -len(faults[c])), default="")
-
-    return {name: best(name) for name in names}
-
-
-def _same(a: Array | None, b: Array | None) -> bool:
-    if a is None or b is None:
-        return a is None and b is None
-    if a.shape != b.shape or not is_float(a) or not is_float(b):
-        return a.shape == b.shape and bool(np.array_equal(a, b))
-    peak = np.max(np.abs(a), initial=0.0)
-    return bool(np.max(np.abs(a - b), initial=0.0) <= SAME * peak)
 
 
 def _blame(
@@ -198,13 +178,16 @@ def _blame(
     return next(({"side": side, "because": why} for true, side, why in evidence if true), None)
 
 
-def _diagnosis(name: str, scene: Scene, fault: str, mirrored: str) -> str | None:
-    if fault:
-        return f"the torch side equals {fault}{scene.note}"
-    if mirrored:
-        return f"the reference equals {mirrored}{scene.note}"
-    reference, observed = scene.reference.get(name), scene.observed.get(name)
+def _diagnosis(name: str, scene: Scene, fault: Likeness, mirrored: Likeness) -> str | None:
+    """A fault that nothing denies, else what the array looks like, else a fault that fits here and not elsewhere."""
+    likely = [(side, like) for side, like in zip(EQUALS, (fault, mirrored), strict=True) if like.control]
+    told = [f"{side}{like.control}" for side, like in likely if like.proof]
+    told += [clause] if not told and (clause := _clause(scene.reference.get(name), scene.observed.get(name))) else []
+    told += [f"{side}{like.control}{DENIED}{like.denied_at}" for side, like in likely if like.denied_at]
+    return f"{told[0]}{scene.note}" if told else None
+
+
+def _clause(reference: Array | None, observed: Array | None) -> str | None:
     if reference is None or observed is None:
         return None
-    clause = explain(np.asarray(reference), np.asarray(observed))
-    return f"{clause}{scene.note}" if clause else None
+    return explain(np.asarray(reference), np.asarray(observed))

@@ -7,6 +7,7 @@ from typing import Any
 
 from labs.core.errors import RequestError
 from labs.core.lab import Lab
+from labs.core.process.sentence import sentence
 
 
 def part_fields(lab: Lab) -> tuple["dataclasses.Field[Any]", ...]:
@@ -32,7 +33,7 @@ def _module(lab: Lab) -> ModuleType:
     try:
         return import_module(f"{lab.package}.parts")
     except Exception as error:
-        raise RequestError(f"{lab.path / 'parts.py'}: {type(error).__name__}: {error}") from error
+        raise RequestError(f"{lab.path / 'parts.py'}: {sentence(error)}") from error
 
 
 def _record(lab: Lab) -> type[Any]:

@@ -5,6 +5,7 @@ import importlib
 import importlib.machinery
 import importlib.util
 import itertools
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import labs
 from labs.core.errors import CannotComplete, RequestError
 from labs.core.loading.nearest import nearest
+from labs.core.process.sentence import sentence
 
 if TYPE_CHECKING:
     from labs.core.lab import Lab
@@ -82,7 +84,7 @@ def user_code(lab: "Lab") -> Iterator[None]:
     except Exception as error:
         if not lab.package.startswith(_USER):
             raise
-        raise RequestError(f"{_origin(error, lab.path, lab.path)}: {type(error).__name__}: {error}") from error
+        raise RequestError(f"{_origin(error, lab.path, lab.path)}: {sentence(error)}") from error
 
 
 def _head(path: Path) -> Shipped:
@@ -108,13 +110,15 @@ def _load_folder(folder: Path, resolved: Path) -> "Lab":
     if not _exists(resolved / "lab.py"):
         what = "it has no lab.py" if _exists(resolved) else "no such folder"
         raise RequestError(f"{folder}: not a lab folder, {what}")
+    if os.fsencode(folder).decode(errors="ignore") != str(folder):
+        raise RequestError(f"{folder}: the path of a lab stands in its config, so it has to be UTF-8")
     package = _free_name(resolved)
     try:
         _register(package, resolved)
         lab = getattr(importlib.import_module(f"{package}.lab"), "LAB", None)
     except (Exception, SystemExit) as error:
         _forget(package)
-        raise RequestError(f"{_origin(error, folder, resolved)}: {type(error).__name__}: {error}") from error
+        raise RequestError(f"{_origin(error, folder, resolved)}: {sentence(error)}") from error
     return _placed(_fit(lab, folder), package, resolved)
 
 

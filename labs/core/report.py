@@ -14,7 +14,7 @@ from labs.core.lab import Array
 from labs.core.own_parts import OwnParts
 from labs.core.patterns import matches
 from labs.core.reports.json_text import writable
-from labs.core.reports.summary import some
+from labs.core.reports.summary import listed, some
 from labs.core.schedule import Ran
 from labs.core.trial import Expected, Judged, Trial
 
@@ -116,17 +116,25 @@ def _stage_failures(ran: Sequence[Ran]) -> list[str]:
     for r in ran:
         before = [name for name in r.stage.after if name in failed]
         if before:  # its own error is only that what it reads is not there
-            stages.setdefault(f": what {', '.join(before)} leaves is not there", []).append(r.stage.name)
+            leave = "leave" if len(before) > 1 else "leaves"
+            stages.setdefault(f": what {listed(before)} {leave} is not there", []).append(r.stage.name)
         elif r.failure:
             what = r.failure.removeprefix(f"stage {r.stage.name}").replace(f", in stage {r.stage.name}", "")
             what = SECONDS.sub("was stopped at the time limit", what)  # a moment apart is no difference
             stages.setdefault(what, []).append(r.stage.name)
-    return [f"stage{'s' * (len(names) > 1)} {', '.join(names)}{what}" for what, names in stages.items()]
+    return [_stages_failed(names, what) for what, names in stages.items()]
+
+
+def _stages_failed(names: Sequence[str], what: str) -> str:
+    if len(names) == 1:
+        return f"stage {names[0]}{what}"
+    theirs = what.replace(": was ", ": were ", 1) if what.startswith(": was ") else what
+    return f"stages {listed(names)}{theirs.replace('before it had answered', 'before they had answered')}"
 
 
 def _own(own: OwnParts) -> list[str]:
     if own.complete:
-        return ["the lab's own parts complete these stages, so the swapped-in part is to blame"]
+        return ["the lab's own parts complete all of this, so what was swapped in is to blame"]
     return [f"the lab's own parts fail as well: {own.failure}"] if own.failure else []
 
 

@@ -27,6 +27,7 @@ from labs.core.registry import user_code
 from labs.core.report import lab_report, run_report
 from labs.core.reports.json_text import json_text, writable
 from labs.core.reports.markdown import markdown
+from labs.core.reports.summary import count
 from labs.core.storage.draft import Draft, open_draft
 from labs.core.trial import Expected, Judged, Trial, begin, conclude, expect, hand_over, save_arrays
 
@@ -83,11 +84,15 @@ def run(request: Request, framework: Framework, progress: Progress = lambda _tex
         if not any(e.rules or e.witnesses for e in expected):
             raise NothingCompared(f"--only {' '.join(request.only)}: matches no check of {_names(settings)}")
         progress("waiting for torch")
+        framework.ready(deadline)
         entries = {}
         for trial, known in zip(trials, expected, strict=True):
+            progress(_running(trial))
             with user_code(trial.settings.lab):
                 judged = conclude(trial, known, framework, deadline)
                 _refuse_device(request, judged)
+                if any(c.status != "passed" for c in judged.checks):
+                    progress(f"{trial.settings.name}: red, looking for the cause")
                 own = own_parts(trial, judged.ran, framework, scratch / trial.settings.name, request.timeout)
                 checks = investigate(trial, known, judged, framework, scratch / trial.settings.name, deadline)
             save_arrays(trial, known, judged, checks)
@@ -98,6 +103,12 @@ def run(request: Request, framework: Framework, progress: Progress = lambda _tex
         report = held(draft.path, report)
         _write(draft, report)
         return Finished(report, draft.publish())
+
+
+def _running(trial: Trial) -> str:
+    """What is waited for next, in words."""
+    name, faults = trial.settings.name, sum(len(bench.faulty) for lane, _ in trial.beside for bench in lane)
+    return f"{name}: running it and {count(faults, 'known fault')}" if faults else f"{name}: running it"
 
 
 def _look_up(request: Request, settings: Sequence[Settings]) -> None:

@@ -6,14 +6,15 @@ agree with itself; what this finds is damage, a report that its arrays do not be
 would have written.
 """
 
+import stat
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from labs.core.bundle import is_bundle, read_report
-from labs.core.reports.summary import Record
-from labs.core.storage.manifest import MANIFEST, Entry, files, is_plain, measure, read_manifest
+from labs.core.reports.summary import Record, count
+from labs.core.storage.manifest import MANIFEST, Entry, complaint, files, is_plain, read_manifest
 from labs.core.storage.rejudge import lab_problems
 from labs.core.storage.stored import DamagedBundle, kind_of, shown
 
@@ -45,9 +46,16 @@ def verify(bundle: Path) -> Verified:
         problems += _unreported(bundle, report)
         for lab in report["labs"]:
             problems += lab_problems(bundle, lab, done)
-    skipped = f"{done['witness']} witness checks need the lab's code, {done['not saved']} had no saved arrays"
-    summary = f"{done['files']} files hashed, {done['judged']} checks judged again; not again: {skipped}"
-    return Verified(tuple(dict.fromkeys(problems)), summary)
+    return Verified(tuple(dict.fromkeys(problems)), _summary(done))
+
+
+def _summary(done: Counter[str]) -> str:
+    """What was done, and what could not be."""
+    proofs, unsaved = done["witness"], done["not saved"]
+    skipped = [f"{count(proofs, 'witness check')} (it takes the lab's code)"] if proofs else []
+    skipped += [f"{count(unsaved, 'check')} (without saved arrays)"] if unsaved else []
+    again = f"; not again: {', '.join(skipped)}" if skipped else ""
+    return f"{count(done['files'], 'file')} hashed, {count(done['judged'], 'check')} judged again{again}"
 
 
 def damage(bundle: Path) -> tuple[str, ...]:
@@ -77,25 +85,18 @@ def _file_problems(bundle: Path, done: Counter[str]) -> Iterator[str]:
         yield str(error)
         return
     for entry in entries:
-        if entry.path not in found:
-            yield f"{shown(entry.path)}: missing, though {MANIFEST} lists it"
-        elif is_plain(found[entry.path]):
-            done["files"] += 1
-            yield from _changes(bundle, entry)
+        if is_plain(found.get(entry.path, stat.S_IFREG)):  # what is not was said above
+            done["files"] += entry.path in found
+            yield from filter(None, [_complaint(bundle, entry)])
     for name in sorted(found.keys() - {entry.path for entry in entries} - LATER):
         yield f"{shown(name)}: not listed in {MANIFEST}"
 
 
-def _changes(bundle: Path, entry: Entry) -> Iterator[str]:
-    name = shown(entry.path)
+def _complaint(bundle: Path, entry: Entry) -> str:
     try:
-        size = (bundle / entry.path).stat().st_size
-        if size != entry.size:
-            yield f"{name}: {size} bytes, {MANIFEST} says {entry.size}"
-        elif measure(bundle, entry.path).sha256 != entry.sha256:
-            yield f"{name}: changed: its sha256 is not the one in {MANIFEST}"
+        return complaint(bundle, entry)
     except OSError as error:
-        yield f"{name}: can't be read: {error.strerror}"
+        return f"{shown(entry.path)}: can't be read: {error.strerror}"
 
 
 def _unreported(bundle: Path, report: Record) -> Iterator[str]:

@@ -23,8 +23,9 @@ from labs.core.process import lifeline
 from labs.core.process.crew import Crew, Member, Seat, Start
 from labs.core.process.interpreter import under_torchrun
 from labs.core.process.jobs import Job, JobResult, job_from, plain
+from labs.core.process.log import log_size
 from labs.core.process.preload import preload
-from labs.core.process.running import Running, log_size
+from labs.core.process.running import Running
 from labs.core.process.start import forked, spawned
 from labs.core.process.wire import Lines, pack
 
@@ -56,7 +57,9 @@ def _import_torch() -> dict[str, Any]:
             importlib.import_module(name)
         except Exception as error:  # noqa: BLE001 - a broken shared library raises OSError, a mismatch anything
             missing = isinstance(error, ModuleNotFoundError) and error.name == name
-            return {"module": name, "missing": missing, "text": f"{type(error).__name__}: {error}"}
+            from labs.core.process.sentence import sentence  # noqa: PLC0415 - mostly there is nothing to say
+
+            return {"module": name, "missing": missing, "text": sentence(error)}
     gc.freeze()  # children collect only what they make, and share these pages
     return {}
 
@@ -81,6 +84,7 @@ def torch_facts() -> dict[str, Any]:
 
 
 _LASTING = 0.05  # seconds without news after which the referee is told what is running
+_LOOK = 0.25  # seconds between two looks at how much the children have printed
 
 
 class Worker:
@@ -96,6 +100,7 @@ class Worker:
         self._begins: dict[str, int] = {}  # job -> the task that it is in, when the referee was not told yet
         self._preloaded: set[str] = set()
         self._meetings = 0
+        self._look = 0.0  # when to look at the logs again
         self._wake, self._waker = socket.socketpair()
         self._start: Start = (lambda seat: forked(seat, self._private())) if fork else self._spawned
 
@@ -157,6 +162,7 @@ class Worker:
         """Sleep until something happens, and read it."""
         patience = [running.crew.patience for running in self._running if running.crew.patience is not None]
         waits = [max(0.0, until - time.monotonic()) for until in patience] + [_LASTING] * bool(self._begins)
+        waits += [_LOOK] * bool(self._running)
         timeout = min(waits, default=None)
         talking = {m.line.fileno(): (r.crew, m) for r in self._running for m in r.crew.members if m.listening}
         unsent = [self._answers] if self._unsent else []
@@ -198,6 +204,7 @@ class Worker:
 
     def _advance(self) -> None:
         """Reap; report the jobs that are done; give what is left of a job in which a rank raised to a new crew."""
+        self._bound_logs()
         for running in list(self._running):
             running.crew.reap()
             running.crew.tick(time.monotonic())
@@ -210,6 +217,12 @@ class Worker:
             else:
                 self._running.remove(running)
                 self._report(running.result())
+
+    def _bound_logs(self) -> None:
+        if time.monotonic() >= self._look:
+            self._look = time.monotonic() + _LOOK
+            for running in self._running:
+                running.bound_logs()
 
     def _report(self, result: JobResult) -> None:
         self._over.add(result.id)

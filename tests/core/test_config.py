@@ -349,7 +349,7 @@ class Names:
 @pytest.mark.parametrize(
     ("record", "words"),
     [
-        (Reserved, "Reserved: seed is a run-level key"),
+        (Reserved, "Reserved: seed: reserved for the run"),
         (NoDefault, "every key of the config needs a default"),
         (Unheard, "Unheard.rank: a config can't hold a list"),
         (WrongDefault, "sample: rank: got 0, expected an integer >= 1"),

@@ -7,10 +7,10 @@ import pytest
 
 from labs.core.bundle import DamagedBundle
 from labs.core.diff import diff
-from labs.core.difference import opened
 from labs.core.difference.classes import CLASSES, FAILS, Change, Difference, counts, exit_code
 from labs.core.errors import RequestError
 from labs.core.items import Tolerance
+from labs.core.storage import manifest
 from tests.core import sample_bundle
 from tests.core.sample_bundle import W, check_of, control, entry_of, forge, make, rehash
 
@@ -137,7 +137,10 @@ def test_a_check_that_b_was_asked_for_is_removed(bundles):
     ("made", "why"),
     [
         ({"config": "lab: lora\nseed: 0\nrank: 8\n"}, "the configs differ in rank (4 and 8)"),
-        ({"config": "lab: lora\nseed: 7\nrank: 4\nsgd:\n  lr: 1\n"}, "differ in seed (0 and 7), sgd.lr (absent and 1)"),
+        (
+            {"config": "lab: lora\nseed: 7\nrank: 4\nsgd:\n  lr: 1\n"},
+            "differ in seed (0 and 7) and sgd.lr (absent and 1)",
+        ),
         ({"inputs": {"x": W + 1}}, "the inputs differ: x"),
         ({"inputs": {"y": W}}, "the inputs differ: y"),
         ({"lab": "block"}, "another lab: lora and block"),
@@ -309,10 +312,10 @@ def renamed(bundle):
 DAMAGE = {
     "no report": (remove("report.json"), "report.json: missing"),
     "no manifest": (remove("manifest.json"), "manifest.json: missing"),
-    "no config": (remove("lora/config.yaml"), "lora/config.yaml: missing, though the manifest lists it"),
-    "no array": (remove("lora/observed/w.npy"), "lora/observed/w.npy: missing, though the manifest lists it"),
-    "another size": (put("lora/observed/w.npy"), "lora/observed/w.npy: 4 bytes, the manifest says 176"),
-    "another report": (renamed, "report.json: changed since the bundle was written"),
+    "no config": (remove("lora/config.yaml"), "lora/config.yaml: missing, though manifest.json lists it"),
+    "no array": (remove("lora/observed/w.npy"), "lora/observed/w.npy: missing, though manifest.json lists it"),
+    "another size": (put("lora/observed/w.npy"), "lora/observed/w.npy: 4 bytes, manifest.json says 176"),
+    "another report": (renamed, "report.json: changed: its sha256 is not the one in manifest.json"),
     "not JSON": (lambda b: (put("report.json")(b), rehash(b)), "report.json: not valid JSON"),
     "another schema": (forged(schema="framework-lab/report/2"), "schema is 'framework-lab/report/2'"),
     "a linked array": (link("lora/observed/w.npy", "../reference/w.npy"), "lora/observed/w.npy: a link"),
@@ -364,8 +367,8 @@ def test_what_can_not_be_read_is_a_sentence(bundles, monkeypatch):
         raise PermissionError(13, "Permission denied", str(bundle / name))
 
     bundle = bundles()
-    monkeypatch.setattr(opened, "measure", refused)
-    with pytest.raises(RequestError, match=r"report\.json can't be read: Permission denied"):
+    monkeypatch.setattr(manifest, "measure", refused)
+    with pytest.raises(RequestError, match=r"(report\.json|config\.yaml) can't be read: Permission denied"):
         diff(bundle, bundle)
 
 

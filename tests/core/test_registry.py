@@ -139,3 +139,11 @@ def test_a_folder_that_is_no_lab_says_why(tmp_path, monkeypatch, name, why):
     Path("empty").mkdir()
     with pytest.raises(RequestError, match=f"not a lab folder, {why}"):
         registry.load(name)
+
+
+def test_a_lab_whose_path_is_no_utf_8_is_refused(tmp_path):
+    folder = tmp_path / "lab\udcff"
+    folder.mkdir()
+    (folder / "lab.py").write_text("1 / 0")
+    with pytest.raises(RequestError, match="the path of a lab stands in its config, so it has to be UTF-8"):
+        registry.load(str(folder))

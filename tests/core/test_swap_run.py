@@ -100,7 +100,7 @@ def test_a_part_that_brings_a_stage_down_is_an_honest_no(go, name, sentence):
     failures = report["labs"][0]["failures"]
     assert sentence in failures[0]
     assert "mine.py" in failures[0]
-    assert "own parts complete" in failures[1]
+    assert "own parts complete all of this" in failures[1]
     assert report["run"]["exit_code"] == 1
 
 

@@ -155,7 +155,7 @@ def test_a_stage_that_raises_is_a_failure_with_its_error(tanh_layer, tmp_path):
     report, bundle = go(tanh_layer, tmp_path, controls=False, command=("lab", "run", "\udcff"))
     assert report["run"]["exit_code"] == 1
     (failure,) = report["labs"][0]["failures"]
-    assert failure.startswith("stage layer raised: ValueError: no such thing: ? (")
+    assert failure.startswith("stage layer raised: ValueError: no such thing: \\udcff (")
     assert failure.endswith("torch_impl.py:12)")
     assert bundle.is_dir()
 
@@ -311,7 +311,7 @@ def test_both_sides_wrong_in_the_same_way_no_longer_have_the_pinned_values(tanh_
     report, _ = go(twin, tmp_path)
     assert report["run"]["exit_code"] == 1
     assert {c["status"] for c in report["labs"][0]["checks"]} == {"passed"}
-    assert "pinned values at grad/w, grad/x, loss, output" in report["labs"][0]["failures"][0]
+    assert "pinned values at grad/w, grad/x, loss and output" in report["labs"][0]["failures"][0]
 
 
 @pytest.mark.parametrize(
@@ -395,3 +395,15 @@ def test_large_inputs_are_mapped_and_nobody_writes_into_the_file(tmp_path):
     np.testing.assert_array_equal(found["w"], arrays["w"])
     found["w"][0] = 5.0
     assert np.load(tmp_path / "w.npy")[0] == 1.0
+
+
+def test_progress_says_which_lab_and_what(tanh_layer, tmp_path):
+    change(tanh_layer, "torch_impl.py", "y = config.scale", "y = 2 * config.scale")
+    steps = []
+    with Framework(None, tmp_path / "framework") as framework:
+        run(Request(names=(str(tanh_layer),), out=tmp_path / "out"), framework, steps.append)
+    assert steps[1:] == [
+        "waiting for torch",
+        "tanh_layer: running it and 2 known faults",
+        "tanh_layer: red, looking for the cause",
+    ]

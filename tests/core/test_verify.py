@@ -41,7 +41,7 @@ BAD_SIDES = {
 def test_an_honest_bundle_has_no_problem_whether_its_checks_passed_or_not(tmp_path, name):
     found = verify(make(tmp_path, BAD_SIDES[name]))
     assert found.problems == ()
-    assert "1 witness checks need the lab's code" in found.summary
+    assert "1 witness check (it takes the lab's code)" in found.summary
 
 
 def test_reports_that_were_made_later_are_let_be(bundle):
@@ -71,7 +71,8 @@ def test_arrays_that_were_not_saved_are_said_to_be_so(tmp_path, save):
     found = verify(make(tmp_path, save=save))
     assert found.problems == ()
     assert (
-        "0 checks judged again; not again: 1 witness checks need the lab's code, 6 had no saved arrays" in found.summary
+        "0 checks judged again; not again: 1 witness check (it takes the lab's code), 6 checks (without saved arrays)"
+        in found.summary
     )
 
 
@@ -210,10 +211,10 @@ HUGE = {"atol": 1e9, "rtol": 0.0, "reason": ""}
 FORGED = [
     (drop("w"), "lora: reference/w.npy: stored, and no check in report.json reads it"),
     (drop("mask"), "lora: observed/mask.npy: stored, and no check in report.json reads it"),
-    (drop("mask"), "lora: 6 items are said to be promised, the checks read 5"),
+    (drop("mask"), "lora: 6 items said to be promised, the checks read 5"),
     (double, r"lora: w \(close\): reported twice"),
     (add, r"added \(close\): recorded as passed, judged again it is failed: missing"),
-    (add, "6 items are said to be promised, the checks read 7"),
+    (add, "6 items said to be promised, the checks read 7"),
     (
         climb,
         r"etc/hostname \(close\): can't be judged again: ../../../../etc/hostname: leads out|leads out of the bundle",

@@ -147,7 +147,7 @@ def test_a_bad_swap_is_named(framework, lab, swap, where, error):
 
 RAISED = [
     ("fail", "ZeroDivisionError: division by zero"),
-    ("fail_abroad", "ValueError: größer als 1 ≠ \udcff"),
+    ("fail_abroad", "ValueError: größer als 1 ≠ \\udcff"),
     ("fail_silently", "Unprintable: (its text can't be printed)"),
     ("sys_exit", "SystemExit: enough"),
     ("ask", "EOFError: EOF when reading a line"),

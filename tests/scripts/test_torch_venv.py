@@ -97,3 +97,13 @@ def test_another_torch_than_the_one_asked_for_is_not_taken_for_it(make, tmp_path
     code, _, err = make("2.9.0", tmp_path / "v", HAS="2.8.0")
     assert code == 3
     assert "has no torch 2.9.0 after all" in err
+
+
+def test_it_works_through_a_link_from_anywhere(tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/link").symlink_to(SCRIPT)
+    done = subprocess.run(["bash", "bin/link"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "torch-venv: usage: torch-venv VERSION [DIR], such as torch-venv 2.9.0\n",
+    )

@@ -6,16 +6,15 @@ changed ends in a sentence that names the file. Nothing is read outside the bund
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from labs.core.bundle import REPORT, DamagedBundle, Folder, is_bundle, read_manifest, read_report
 from labs.core.errors import RequestError
 from labs.core.loading.strict_yaml import read as read_yaml
 from labs.core.reports.summary import Record
-from labs.core.storage.manifest import Entry, files, measure
+from labs.core.storage.manifest import MANIFEST, Entry, complaint, files, measure
 from labs.core.storage.report_schema import Some, Spec, require
 from labs.core.storage.stored import plain_file, shown
 
@@ -45,11 +44,9 @@ def open_bundle(path: Path) -> Opened:
     is_bundle(path)
     try:
         report = read_report(path)
-        listed = {entry.path: entry for entry in read_manifest(path)}
-        _whole(path, listed)
-        for name in (REPORT, *(f"{lab['name']}/config.yaml" for lab in report["labs"])):
-            _unchanged(path, name, listed)
-        return _opened(path, report, _inputs(listed.values()))
+        entries = read_manifest(path)
+        _whole(path, entries, {REPORT, *(f"{lab['name']}/config.yaml" for lab in report["labs"])})
+        return _opened(path, report, _inputs(entries))
     except RequestError as error:
         raise DamagedBundle(f"{path}: {error}; lab verify names all that is wrong") from error
     except OSError as error:
@@ -127,27 +124,19 @@ def _config(path: Path, name: str) -> Record:
     return found
 
 
-def _whole(path: Path, listed: Mapping[str, Entry]) -> None:
-    """Every file that is compared is there in its size; the contents of arrays wait until they are read."""
-    for name, entry in listed.items():
-        if "/controls/" in name:  # many, and compared by what the report says of them
+def _whole(path: Path, entries: Sequence[Entry], read: Collection[str]) -> None:
+    """Every file that is compared is there in its size, those in `read` unchanged; arrays wait until they are read."""
+    for name in sorted(set(read) - {entry.path for entry in entries}):
+        raise DamagedBundle(f"{name}: not listed in {MANIFEST}")
+    for entry in sorted(entries, key=lambda entry: entry.path not in read):
+        if "/controls/" in entry.path:  # many, and compared by what the report says of them
             continue
-        try:
-            size = plain_file(path, name).lstat().st_size
-        except FileNotFoundError:
-            raise DamagedBundle(f"{shown(name)}: missing, though the manifest lists it") from None
-        if size != entry.size:
-            raise DamagedBundle(f"{shown(name)}: {size} bytes, the manifest says {entry.size}")
+        wrong = complaint(path, entry, contents=entry.path in read)
+        if wrong:
+            raise DamagedBundle(wrong)
 
 
-def _unchanged(path: Path, name: str, listed: Mapping[str, Entry]) -> None:
-    if name not in listed:
-        raise DamagedBundle(f"{name}: the manifest does not list it")
-    if measure(path, name).sha256 != listed[name].sha256:
-        raise DamagedBundle(f"{name}: changed since the bundle was written")
-
-
-def _inputs(entries: Any) -> dict[str, dict[str, str]]:
+def _inputs(entries: Iterable[Entry]) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for entry in entries:
         config, _, rest = entry.path.partition("/inputs/")

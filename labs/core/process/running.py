@@ -1,7 +1,6 @@
 """A job between its first and its last crew. Standard library only, Python 3.10 syntax."""
 
 import contextlib
-import os
 import shutil
 import time
 from dataclasses import dataclass, field
@@ -9,6 +8,7 @@ from pathlib import Path
 
 from labs.core.process.crew import Crew
 from labs.core.process.jobs import Job, JobResult, Outcome
+from labs.core.process.log import bound, log_size
 
 _TAIL = 4096  # bytes of the log that travel with a result
 
@@ -28,22 +28,20 @@ class Running:
         """Take over what the crew answered."""
         self.outcomes += self.crew.outcomes
         self.peak = max(self.peak, self.crew.peak)
+        self.bound_logs()
         for log in self.crew.logs:
             _append(log, self.job.log)
+
+    def bound_logs(self) -> None:
+        """Keep what it prints within bounds."""
+        for log in (self.job.log, *self.crew.logs):
+            bound(log)
 
     def result(self) -> JobResult:
         """The job's result, when its last crew is done."""
         outcomes = tuple(sorted(self.outcomes, key=lambda outcome: (outcome.task, outcome.rank)))
         seconds = time.monotonic() - self.began
         return JobResult(self.job.id, outcomes, self.crew.end, self.peak, seconds, _tail(self.job.log, self.log_at))
-
-
-def log_size(log: str) -> int:
-    """Bytes in a log by now; 0 where there is none."""
-    try:
-        return os.stat(log).st_size if log else 0  # noqa: PTH116
-    except OSError:
-        return 0
 
 
 def _append(part: str, log: str) -> None:
@@ -53,9 +51,10 @@ def _append(part: str, log: str) -> None:
 
 
 def _tail(log: str, start: int) -> str:
-    """The last words that were printed since `start`."""
-    if not log or log_size(log) <= start:
+    """The last words that were printed since `start`; a log that is shorter than that by now was cut meanwhile."""
+    size = log_size(log)
+    if size == start or not size:
         return ""
     with Path(log).open("rb") as file:
-        file.seek(max(start, log_size(log) - _TAIL))
+        file.seek(max(start if start < size else 0, size - _TAIL))
         return file.read().decode("utf-8", errors="replace")

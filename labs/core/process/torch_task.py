@@ -160,11 +160,6 @@ def _unloaded(error: BaseException, part: str) -> str:
 
 
 def _line(error: BaseException) -> str:
-    try:
-        text = str(error)
-    except Exception:  # noqa: BLE001 - a user's __str__
-        text = "(its text can't be printed)"
-    first = text.strip().splitlines()[0][:500] if text.strip() else ""
-    if isinstance(error, StageError):
-        return first
-    return f"{type(error).__name__}: {first}" if first else type(error).__name__
+    from labs.core.process.sentence import sentence  # noqa: PLC0415 - a good run needs none
+
+    return sentence(error, named=not isinstance(error, StageError))

@@ -29,14 +29,15 @@ def annotations(report: Record) -> list[str]:
 
 
 def _commands(report: Record) -> Iterator[str]:
-    """What did not run first, then checks by how far they are over, then what makes the checks doubtful."""
+    """What did not run first, then checks (where it begins, then the worst), then what makes them doubtful."""
     run, labs = report["run"], report["labs"]
     if run.get("sentence"):
         yield error("framework-lab", run["sentence"])
     for lab in labs:
         yield from (error(f"{lab['name']}: {sentence.split(':')[0]}", sentence) for sentence in lab["failures"])
-    failed = [(lab, check) for lab in labs for check in summary.failing(lab)]
-    yield from (_check(lab, check) for lab, check in sorted(failed, key=lambda pair: summary.badness(pair[1])))
+    failed = [(lab, number > 0, check) for lab in labs for number, check in enumerate(summary.failing(lab))]
+    ordered = sorted(failed, key=lambda found: (found[1], summary.badness(found[2])))
+    yield from (_check(lab, check) for lab, _, check in ordered)
     if regressions.is_worse(report):
         yield error("framework-lab: baseline", regressions.headline(report))
     for change in regressions.untold(report):

@@ -15,6 +15,10 @@ STATUS = {"error": "not completed"}
 FEW = 6  # names in a sentence
 SENTENCE = 120  # characters of a failure in a verdict line
 DISTANCE = re.compile(r" \([^()]* of the largest magnitude[^()]*\)")  # differs from item to item
+EQUALS = ("the torch side equals ", "the reference equals ")  # so begins a diagnosis that names a known fault
+DENIED = " here, but not at "  # and so it goes on where another item denies that the fault is at work
+MISSING = "missing"  # so begins the message about an item that one side lacks
+ALL_OR_NOTHING = {"exact": "differ", "identical": "differ", "zero": "are not 0"}
 SIDES = {"reference": "the reference is", "observed": "the torch side is", "both": "both sides are"}
 
 
@@ -29,14 +33,41 @@ def short(value: object, form: str = ".3g", absent: str = "") -> str:
 
 
 def failing(lab: Record) -> list[Record]:
-    """The failed checks, worst first: what has no comparable values (missing, shape, NaN), then most decades over."""
-    return sorted((c for c in lab["checks"] if c["status"] != "passed"), key=badness)
+    """The failed checks: first the one where it begins, then worst first."""
+    failed = [c for c in lab["checks"] if c["status"] != "passed"]
+    first = beginning(lab)
+    return sorted(failed, key=lambda c: (c is not first, badness(c)))
 
 
-def badness(check: Record) -> float:
-    """What failed checks are sorted by: the headroom, and -inf for what has no comparable values."""
+def badness(check: Record) -> tuple[int, float]:
+    """What failed checks are sorted by: NaN and shapes, then most decades over, then what has no size.
+
+    An item that is missing has none, nor has an integer or a bit: nobody can say how wrong it is.
+    """
     headroom = number(check.get("headroom"))
-    return -math.inf if math.isnan(headroom) else headroom
+    if all_or_nothing(check) or check["message"].startswith(MISSING):
+        return 2, 0.0
+    return (0, 0.0) if math.isnan(headroom) else (1, headroom)
+
+
+def all_or_nothing(check: Record) -> bool:
+    """Whether a check compared values and allows no difference at all, so that it has no distance from a limit."""
+    return check["kind"] in ALL_OR_NOTHING and not math.isnan(number(check.get("headroom")))
+
+
+def beginning(lab: Record) -> Record | None:
+    """The failed check that the lab computes first: in the order of its items, gradients along its walk."""
+    failed: list[Record] = [c for c in lab["checks"] if c["status"] != "passed" and not unanswered(lab, c)]
+    first = next(iter(failed), None)
+    back = [node["gradient"] for node in lab.get("walk", ())]
+    if first is None or first["name"] not in back:
+        return first
+    return min((c for c in failed if c["name"] in back), key=lambda c: back.index(c["name"]))
+
+
+def unanswered(lab: Record, check: Record) -> bool:
+    """Whether a check fails only because a stage did, and so says nothing by itself."""
+    return bool(lab["failures"]) and check["message"].startswith(MISSING)
 
 
 def tightest(lab: Record) -> Record | None:
@@ -51,7 +82,8 @@ def tightest(lab: Record) -> Record | None:
 
 def telling(lab: Record) -> Record | None:
     """The check that a verdict speaks of: the worst failure, else the tightest."""
-    return next(iter(failing(lab)), None) or tightest(lab)
+    failed = [c for c in lab["checks"] if c["status"] != "passed"]
+    return min(failed, key=badness, default=None) or tightest(lab)
 
 
 def limit(check: Record) -> float | None:
@@ -86,7 +118,7 @@ def distances(check: Record) -> str:
 
 def told(check: Record) -> list[str]:
     """What a failed check says, a sentence each: how far off, what, which side, and the fault that it equals."""
-    head = f"{decades(check)}: {check['message']}"
+    head = check["message"] if all_or_nothing(check) else f"{decades(check)}: {check['message']}"
     return [s for s in (head, wrong_side(check), distances(check), check.get("diagnosis") or "") if s]
 
 
@@ -131,8 +163,14 @@ def control_sentence(control: Record) -> str:
 
 def some(names: Sequence[str]) -> str:
     """The first few names, and how many more there are."""
-    more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
-    return ", ".join(names[:FEW]) + more
+    more = [f"{len(names) - FEW} more"] if len(names) > FEW else []
+    return listed([*names[:FEW], *more])
+
+
+def listed(words: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`; "" for none."""
+    *first, last = words or [""]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def kind(check: Record) -> str:
@@ -188,10 +226,26 @@ def _libraries(swap: Record) -> str:
 
 
 def finding(lab: Record) -> str:
-    """The diagnosis that explains most of the failed checks, or else the first failure; "" where there is none."""
-    found = [DISTANCE.sub("", c["diagnosis"]) for c in lab["checks"] if c.get("diagnosis")]
-    failure = next(iter(lab["failures"]), "").partition("\n")[0]
-    return max(found, key=found.count, default=failure if len(failure) <= SENTENCE else f"{failure[:SENTENCE]}…")
+    """What a red verdict is about: a stage that failed, else a known fault, else where it begins; "" where it is green.
+
+    The known fault is that of the check where it begins, or one that explains half of the failed checks.
+    """
+    first, failure = beginning(lab), next(iter(lab["failures"]), "").partition("\n")[0]
+    if first is None or any(stage["status"] != "ok" for stage in lab["stages"]):
+        return failure if len(failure) <= SENTENCE else f"{failure[:SENTENCE]}…"
+    found = [DISTANCE.sub("", c["diagnosis"] or "") for c in lab["checks"] if c["status"] != "passed"]
+    own, common = DISTANCE.sub("", first["diagnosis"] or ""), max(filter(None, found), key=found.count, default="")
+    for said in (own, common):
+        if names_a_fault(said) and (said == own or 2 * found.count(said) >= len(found)):
+            return said
+    if len(found) == 1:
+        return own
+    return f"first at {first['name']}{own and f': {own}'}"
+
+
+def names_a_fault(diagnosis: str) -> bool:
+    """Whether a diagnosis is a known fault that nothing denies."""
+    return diagnosis.startswith(EQUALS) and DENIED not in diagnosis
 
 
 def count(n: int, noun: str) -> str:
@@ -211,8 +265,10 @@ def _margin(lab: Record) -> str:
 
 
 def decades(check: Record) -> str:
-    """`7.4 decades left`, `8.1 decades over`, or `not comparable`."""
+    """`7.4 decades left`, `8.1 decades over`, `3 of 12 differ` where no difference is allowed, or `not comparable`."""
     headroom = number(check.get("headroom"))
+    if check["status"] != "passed" and all_or_nothing(check) and check["out_of_tolerance"]:
+        return f"{check['out_of_tolerance']} of {check['count']} {ALL_OR_NOTHING[check['kind']]}"
     if check["status"] != "passed" and headroom > 0:
         return "inside a limit that says nothing"
     if math.isnan(headroom) or (math.isinf(headroom) and check["status"] != "passed"):

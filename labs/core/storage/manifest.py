@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from labs.core.storage.stored import DamagedBundle, read_json, shown
+from labs.core.storage.stored import DamagedBundle, plain_file, read_json, shown
 
 MANIFEST = "manifest.json"
 SCHEMA = "framework-lab/manifest/1"
@@ -50,6 +50,25 @@ def measure(bundle: Path, name: str) -> Entry:
             digest.update(piece)
             size += len(piece)
         return Entry(name, size, digest.hexdigest())
+
+
+def complaint(bundle: Path, entry: Entry, *, contents: bool = True) -> str:
+    """Say what is not as an entry says: absent, a link, another size, other contents where wanted; "" for nothing.
+
+    Nothing is read outside the bundle. Raises OSError for a file that can't be read.
+    """
+    name = shown(entry.path)
+    try:
+        size = plain_file(bundle, entry.path).lstat().st_size
+    except FileNotFoundError:
+        return f"{name}: missing, though {MANIFEST} lists it"
+    except DamagedBundle as error:
+        return str(error)
+    if size != entry.size:
+        return f"{name}: {size} bytes, {MANIFEST} says {entry.size}"
+    if contents and measure(bundle, entry.path).sha256 != entry.sha256:
+        return f"{name}: changed: its sha256 is not the one in {MANIFEST}"
+    return ""
 
 
 def to_text(entries: Iterable[Entry]) -> str:

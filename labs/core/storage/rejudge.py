@@ -10,7 +10,7 @@ from labs.core.items import REPLACING, Tolerance, promised
 from labs.core.judge import Check, judge
 from labs.core.lab import Array, Rule
 from labs.core.reports.json_text import writable
-from labs.core.reports.summary import Record, is_sound
+from labs.core.reports.summary import Record, count, is_sound
 from labs.core.storage.folder import Folder
 from labs.core.storage.stored import DamagedBundle, plain_file, shown
 
@@ -150,7 +150,7 @@ def _claims(lab: Record) -> Iterator[str]:
     owed = [r for r in lab["checks"] if r["kind"] != "witness" and not r["message"].startswith("extra:")]
     rules = [Rule(r["kind"], r["name"], r["other"]) for r in owed]
     if lab["promised"] != len(promised(rules)):
-        yield f"{lab['promised']} items are said to be promised, the checks read {len(promised(rules))}"
+        yield f"{count(lab['promised'], 'item')} said to be promised, the checks read {len(promised(rules))}"
     for control in lab["controls"]:
         if control["status"] == "caught" and (control.get("missed") or control.get("leaked")):
             yield f"control {shown(control['name'])}: caught, though it lists what was missed or leaked"

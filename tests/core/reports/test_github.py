@@ -29,10 +29,10 @@ def test_at_most_ten_are_shown(failures, shown):
     assert len(annotations(failing(failures))) == shown
 
 
-def test_the_nine_worst_are_shown_and_the_rest_is_counted():
+def test_where_it_begins_and_the_eight_worst_are_shown_and_the_rest_is_counted():
     found = annotations(failing(12))
     names = [re.search(r"item/(\d+)::", line)[1] for line in found[:9]]
-    assert names == [str(i) for i in range(11, 2, -1)]
+    assert names == ["0", *(str(i) for i in range(11, 3, -1))]
     assert found[9] == "::error title=framework-lab::3 more failures: all of them are in the summary"
 
 

@@ -53,7 +53,7 @@ def band(report: Record, budget: Budget) -> Band:
 
 def _told(labs: Sequence[Record]) -> tuple[Record, Record] | None:
     """The check that the verdict band speaks of, with its config: the worst failure, else the smallest headroom."""
-    failed = [(lab, c) for lab in labs for c in summary.failing(lab)[:1]]
+    failed = [(lab, c) for lab in labs if summary.failing(lab) and (c := summary.telling(lab))]
     if failed:
         return min(failed, key=lambda pair: summary.badness(pair[1]))
     tight = [(lab, c) for lab in labs if (c := summary.tightest(lab)) is not None]
