@@ -28,7 +28,6 @@ from labs.core.stored_inputs import with_stored
 from labs.core.wiring import Wiring, wiring
 from labs.core.witness import witness_checks
 
-
 LARGE = 1 << 26  # bytes of arrays that are worth a second thread
 
 
