@@ -124,7 +124,7 @@ class Worker:
         signal.signal(signal.SIGTERM, lambda *_: os.killpg(0, signal.SIGKILL))
 
     def _begin_jobs(self) -> None:
-        """Begin jobs while a CPU is free; one with several ranks may ask for more, since ranks wait for each other."""
+        """Begin jobs while a CPU is free."""
         while job := next((job for job in self._queue if self._over.issuperset(job.after)), None):
             if sum(_cpus(running.job) for running in self._running) >= (os.cpu_count() or 1):
                 return
@@ -255,7 +255,8 @@ class Worker:
 
 
 def _cpus(job: Job) -> int:
-    return job.ranks * job.threads
+    """The CPUs that a job keeps busy: of ranks that wait for each other, half."""
+    return -(-job.ranks // 2) * job.threads
 
 
 def _ranks(job: Job) -> tuple[tuple[int, ...], int]:

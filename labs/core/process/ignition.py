@@ -37,7 +37,16 @@ def ignite(python: str, scratch: str, mode: str, environ: Mapping[str, str]) -> 
         for theirs in (listen, speak, log):
             os.close(theirs)
     os.set_blocking(orders, False)
+    _widen(orders)
     return process, orders, answers
+
+
+def _widen(pipe: int) -> None:
+    """Where a pipe's size can be set, hold all orders of a run: they are read when torch has been imported."""
+    try:  # noqa: SIM105 - contextlib is slow to import
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 1 << 20)
+    except (AttributeError, OSError):  # not Linux, or more than this user may have: the rest is sent later
+        pass
 
 
 def _pipe() -> tuple[int, int]:

@@ -96,18 +96,43 @@ class JobResult:
 
 
 def plain(record: Job | Outcome | JobResult) -> dict[str, Any]:
-    """A record as JSON can hold it. Nothing is copied, which `dataclasses.asdict` does a hundred times as slowly."""
+    """A record as JSON can hold it. Nothing is copied, which `dataclasses.asdict` does a hundred times as slowly.
+
+    What the tasks of a job have in common is there once: a thousand of them would fill any pipe otherwise.
+    """
     values = dict(vars(record))
-    for name in ("tasks", "outcomes"):
-        if name in values:
-            values[name] = [vars(inner) for inner in values[name]]
+    if isinstance(record, Job):
+        shared: dict[tuple[Any, ...], int] = {}
+        values["shared"] = []
+        values["tasks"] = [_apart(task, shared, values["shared"]) for task in record.tasks]
+    elif isinstance(record, JobResult):
+        values["outcomes"] = [vars(outcome) for outcome in record.outcomes]
     return values
+
+
+def _apart(task: Task, numbers: dict[tuple[Any, ...], int], shared: list[dict[str, Any]]) -> list[Any]:
+    """The number of the entry in `shared` that has most of a task, and what the task has for itself."""
+    rest = {name: value for name, value in vars(task).items() if name not in _OWN}
+    plainly = {
+        **rest,
+        "config": id(task.config),
+        "swap": tuple(task.swap.items()),
+    }  # the cases of a run share no config
+    number = numbers.setdefault(tuple(plainly.values()), len(shared))
+    if number == len(shared):
+        shared.append(rest)
+    return [number, *(getattr(task, name) for name in _OWN)]
+
+
+_OWN = ("stage", "resumes")  # of a task; the rest is the same for all stages of a case
 
 
 def job_from(values: Mapping[str, Any]) -> Job:
     """A job after a trip through JSON."""
-    tasks = tuple(Task(**task) for task in values["tasks"])
-    return Job(**{**values, "tasks": tasks, "after": tuple(values["after"])})
+    given = dict(values)
+    shared = given.pop("shared")
+    tasks = tuple(Task(**shared[number], **dict(zip(_OWN, own))) for number, *own in given["tasks"])  # noqa: B905
+    return Job(**{**given, "tasks": tasks, "after": tuple(given["after"])})
 
 
 def outcome_from(values: Mapping[str, Any]) -> Outcome:

@@ -10,10 +10,10 @@ import socket
 import sys
 import tempfile
 from collections.abc import Iterable
-from dataclasses import asdict
 
 from labs.core.process.crew import Seat
 from labs.core.process.interpreter import command
+from labs.core.process.jobs import plain
 
 
 def forked(seat: Seat, private: Iterable[int]) -> tuple[int, socket.socket]:
@@ -39,7 +39,7 @@ def spawned(seat: Seat, scratch: str) -> tuple[int, socket.socket]:
     """The same in an interpreter of its own: slower by an import of torch, same results."""
     ours, theirs = socket.socketpair()
     with theirs, tempfile.TemporaryFile() as order:
-        order.write(json.dumps(asdict(seat)).encode("ascii"))
+        order.write(json.dumps({**vars(seat), "job": plain(seat.job)}).encode("ascii"))
         order.seek(0)
         line = os.dup(theirs.fileno())
         os.set_inheritable(line, True)  # noqa: FBT003
