@@ -29,7 +29,7 @@ from labs.core.reports.json_text import json_text, writable
 from labs.core.reports.markdown import markdown
 from labs.core.reports.summary import count
 from labs.core.storage.draft import Draft, open_draft
-from labs.core.trial import Expected, Judged, Trial, begin, conclude, expect, hand_over, save_arrays
+from labs.core.trial import Expected, Judged, Trial, begin, conclude, expect, hand_over, length, prove, save_arrays
 
 LANES = 2  # processes that the controls of a single lab may fill; of several labs, each has one
 
@@ -76,27 +76,19 @@ def run(request: Request, framework: Framework, progress: Progress = lambda _tex
     with open_draft(request.out, began) as draft, _ended_before_it_is_removed(framework):
         scratch = draft.path / ".scratch"  # no config can have this name
         lanes = (LANES if len(settings) == 1 else 1) if request.controls else 0
-        trials = sorted((_begin(s, request, lanes, draft, scratch) for s in settings), key=_ranks, reverse=True)
-        for trial in trials:
-            hand_over(trial, framework)
+        trials = [_begin(s, request, lanes, draft, scratch) for s in settings]
+        trials.sort(key=length, reverse=True)
+        hand_over(trials, framework)
         progress("computing the reference while torch is being imported")
         expected = [_expect(trial) for trial in trials]
         if not any(e.rules or e.witnesses for e in expected):
             raise NothingCompared(f"--only {' '.join(request.only)}: matches no check of {_names(settings)}")
         progress("waiting for torch")
         framework.ready(deadline)
-        entries = {}
-        for trial, known in zip(trials, expected, strict=True):
-            progress(_running(trial))
-            with user_code(trial.settings.lab):
-                judged = conclude(trial, known, framework, deadline)
-                _refuse_device(request, judged)
-                if any(c.status != "passed" for c in judged.checks):
-                    progress(f"{trial.settings.name}: red, looking for the cause")
-                own = own_parts(trial, judged.ran, framework, scratch / trial.settings.name, request.timeout)
-                checks = investigate(trial, known, judged, framework, scratch / trial.settings.name, deadline)
-            save_arrays(trial, known, judged, checks)
-            entries[trial.settings.name] = lab_report(trial, known, judged, checks, request, own)
+        course = _Course(request, framework, deadline, progress, scratch)
+        judged = [_judge(course, t, e) for t, e in zip(trials, expected, strict=True)]
+        told = [_report(course, t, e, j) for t, e, j in zip(trials, expected, judged, strict=True)]
+        entries = {entry["name"]: entry for entry in told}
         report = run_report(began, draft.name, request.command, [entries[s.name] for s in settings])
         report["environment"] = writable(environment(request.command, framework.ready()))
         shutil.rmtree(scratch, ignore_errors=True)
@@ -105,10 +97,40 @@ def run(request: Request, framework: Framework, progress: Progress = lambda _tex
         return Finished(report, draft.publish())
 
 
-def _running(trial: Trial) -> str:
-    """What is waited for next, in words."""
+@dataclass(frozen=True)
+class _Course:
+    """What the labs of a run have in common once their jobs are with the framework process."""
+
+    request: Request
+    framework: Framework
+    deadline: float
+    progress: Progress
+    scratch: Path
+
+
+def _judge(course: _Course, trial: Trial, expected: Expected) -> Judged:
+    """Judge the run itself; the controls go on meanwhile."""
+    course.progress(f"{trial.settings.name}: running")
+    with user_code(trial.settings.lab):
+        judged = conclude(trial, expected, course.framework, course.deadline)
+    _refuse_device(course.request, judged)
+    return judged
+
+
+def _report(course: _Course, trial: Trial, expected: Expected, judged: Judged) -> dict[str, Any]:
+    """A lab's entry in the report: also what became of the known faults, and why a check failed if one did."""
     name, faults = trial.settings.name, sum(len(bench.faulty) for lane, _ in trial.beside for bench in lane)
-    return f"{name}: running it and {count(faults, 'known fault')}" if faults else f"{name}: running it"
+    framework, deadline, place = course.framework, course.deadline, course.scratch / name
+    if faults:
+        course.progress(f"{name}: running {count(faults, 'known fault')}")
+    with user_code(trial.settings.lab):
+        judged = prove(trial, expected, judged, framework, deadline)
+        if any(c.status != "passed" for c in judged.checks):
+            course.progress(f"{name}: red, looking for the cause")
+        own = own_parts(trial, judged.ran, framework, place, course.request.timeout)
+        checks = investigate(trial, expected, judged, framework, place, deadline)
+    save_arrays(trial, expected, judged, checks)
+    return lab_report(trial, expected, judged, checks, course.request, own)
 
 
 def _look_up(request: Request, settings: Sequence[Settings]) -> None:
@@ -154,11 +176,6 @@ def _begin(settings: Settings, request: Request, lanes: int, draft: Draft, scrat
     with user_code(settings.lab):
         target = Target(PRECISIONS[request.precision], request.device)
         return begin(settings, request.only, lanes, request.swap, draft.path / settings.name, place, target)
-
-
-def _ranks(trial: Trial) -> int:
-    """The processes of its largest job: ranks wait for each other, so they begin first and others fill the gaps."""
-    return max((o.job.ranks for handed in (trial.main, *(h for _, h in trial.beside)) for o in handed), default=1)
 
 
 def _refuse_device(request: Request, judged: Judged) -> None:

@@ -1,10 +1,10 @@
-"""One lab of a run, from its inputs to its checks: begin (draw, hand over), expect (reference), conclude (judge)."""
+"""One lab of a run, from its inputs to its checks: begin (draw, hand over), expect (reference), conclude, prove."""
 
 import shutil
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -134,10 +134,19 @@ def mapped(folder: Path, arrays: Arrays) -> Arrays:
     return {n: np.asarray(np.load(folder / f"{n}.npy", mmap_mode="c")) if n in large else a for n, a in arrays.items()}
 
 
-def hand_over(trial: Trial, framework: Framework) -> None:
-    """Give the jobs to the framework process: the run's first, so that it is judged while the controls run."""
-    for handed in (trial.main, *(handed for _, handed in trial.beside)):
-        start(framework, handed)
+def hand_over(trials: Sequence[Trial], framework: Framework) -> None:
+    """Give the jobs to the framework process: the runs first, so that they are judged while the controls run."""
+    for trial in trials:
+        start(framework, trial.main)
+    for trial in trials:
+        for _, handed in trial.beside:
+            start(framework, handed)
+
+
+def length(trial: Trial) -> tuple[int, int]:
+    """What takes long begins first: ranks, which wait for each other and leave gaps for others, then many stages."""
+    jobs = [order.job for order in trial.main]
+    return max((job.ranks for job in jobs), default=0), sum(len(job.tasks) for job in jobs)
 
 
 def expect(trial: Trial) -> Expected:
@@ -225,7 +234,7 @@ def selected(item: str, kind: str, only: tuple[str, ...]) -> bool:
 
 
 def conclude(trial: Trial, expected: Expected, framework: Framework, deadline: float) -> Judged:
-    """Judge what torch answers: the run itself first, then the controls, the shorter lane before the longer one."""
+    """Judge what torch answers for the run itself."""
     seconds: dict[str, float] = {}
     lab, loosened, precision = trial.settings.lab, trial.settings.tolerances, trial.target.precision
     facts = lab.facts
@@ -237,6 +246,13 @@ def conclude(trial: Trial, expected: Expected, framework: Framework, deadline: f
         limits = tolerances(precision, lab, expected.reference, loosened)
         checks = judge_all(expected.rules, expected.reference, observed, limits)
     stated = dict(Observed({n: p for n, p in paths.items() if n in facts}))
+    return Judged((*checks, *expected.witnesses), (), ran, observed, stated, seconds)
+
+
+def prove(trial: Trial, expected: Expected, judged: Judged, framework: Framework, deadline: float) -> Judged:
+    """The same with what became of the controls, the shorter lane before the longer one."""
+    lab, loosened, precision = trial.settings.lab, trial.settings.tolerances, trial.target.precision
+    seconds = dict(judged.seconds)
     found: dict[str, Verdict] = {}
     of_bench = {id(known.bench): known for known in expected.beside}
     with timed(seconds, "controls"):
@@ -244,12 +260,12 @@ def conclude(trial: Trial, expected: Expected, framework: Framework, deadline: f
             beside = finish(framework, handed, deadline)
             for bench in lane:
                 known = of_bench[id(bench)]
-                ignored = facts.keys() | known.silent
+                ignored = lab.facts.keys() | known.silent
                 limits = tolerances(precision, lab, known.reference, loosened)
-                judged = verdicts(bench, known.rules, known.reference, ignored, beside, limits, narrow=precision.narrow)
-                found |= {verdict.control.name: verdict for verdict in judged}
-    ordered = tuple(found[control.name] for control in trial.settings.lab.controls if control.name in found)
-    return Judged((*checks, *expected.witnesses), ordered, ran, observed, stated, seconds)
+                told = verdicts(bench, known.rules, known.reference, ignored, beside, limits, narrow=precision.narrow)
+                found |= {verdict.control.name: verdict for verdict in told}
+    ordered = tuple(found[control.name] for control in lab.controls if control.name in found)
+    return replace(judged, verdicts=ordered, seconds=seconds)
 
 
 def _singly(trial: Trial, ran: tuple[Ran, ...], framework: Framework, deadline: float) -> tuple[Ran, ...]:

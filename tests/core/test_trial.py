@@ -404,6 +404,7 @@ def test_progress_says_which_lab_and_what(tanh_layer, tmp_path):
         run(Request(names=(str(tanh_layer),), out=tmp_path / "out"), framework, steps.append)
     assert steps[1:] == [
         "waiting for torch",
-        "tanh_layer: running it and 2 known faults",
+        "tanh_layer: running",
+        "tanh_layer: running 2 known faults",
         "tanh_layer: red, looking for the cause",
     ]
