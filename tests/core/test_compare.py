@@ -79,6 +79,16 @@ def test_chunks_do_not_show(seed, size, chunk):
     assert ranked <= found.p99_abs <= 2 * ranked
 
 
+def test_of_several_chunks_the_first_bad_element_and_all_small_ones_are_told(monkeypatch):
+    monkeypatch.setattr(module, "CHUNK", 4)
+    reference = np.array([1.0, 1e-12, 1.0, 1.0, 1e-12, 1.0, 1.0, 0.0, 1.0, 1.0])
+    observed = reference.copy()
+    observed[[2, 9]] = np.nan
+    found = compare(reference, observed, 1e-9, 1e-8)
+    assert (found.first_bad, found.out_of_tolerance) == (2, 2)
+    assert compare(reference, reference, 1e-9, 1e-8).blunt_share == 2 / 9
+
+
 def test_p99_ignores_the_hundredth_part():
     observed = np.zeros(1000)
     observed[:10] = 1.0

@@ -72,6 +72,12 @@ def test_a_right_lab_passes_with_every_fault_caught_and_a_whole_bundle(tanh_laye
     assert (tmp_path / "out/latest").resolve() == bundle.resolve()
 
 
+@pytest.mark.parametrize("asked", [{"changes": ("scale=2.5",)}, {"seed": 1}], ids=["config", "inputs"])
+def test_controls_stand_beside_the_default_whatever_the_run_is(tanh_layer, tmp_path, asked):
+    report, _ = go(tanh_layer, tmp_path, **asked)
+    assert [(c["status"], c["separation"]["good"] > 5) for c in report["labs"][0]["controls"]] == [("caught", True)] * 2
+
+
 def test_separation_has_room_on_both_sides_of_the_limit(tanh_layer, tmp_path):
     report, _ = go(tanh_layer, tmp_path)
     for control in report["labs"][0]["controls"]:
