@@ -25,6 +25,13 @@ def test_two_patterns_overlap_when_some_name_matches_both(a, b, expected):
     assert overlap(b, a) is expected
 
 
+@pytest.mark.parametrize("pattern", ["rank0/loss", "rank?/loss", "rank[01]/loss", "*0/loss"])
+def test_every_special_character_of_a_pattern_counts_beside_plain_names(pattern):
+    assert matches("rank0/loss", [pattern, "plain"])
+    assert matches("plain", [pattern, "plain"])
+    assert not matches(f"{pattern}s", [pattern, "plain"])
+
+
 def test_a_name_matches_whole_or_not_at_all():
     assert matches("trained/grad/lora_a", ["trained/*"])
     assert not matches("trained/grad/lora_a", ["trained"])
