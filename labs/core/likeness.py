@@ -76,6 +76,8 @@ def _distance(a: Array | None, b: Array) -> float:
     finite = np.isfinite(a)
     if not np.array_equal(a[~finite], np.where(np.isfinite(b), 0.0, b)[~finite], equal_nan=True):
         return math.inf
+    if not np.all(np.isfinite(b[finite])):
+        return math.inf
     error = float(np.max(np.abs(a[finite] - b[finite]), initial=0.0))
     peak = float(np.max(np.abs(a[finite]), initial=0.0))
     return error / peak if peak > 0 else (math.inf if error else 0.0)

@@ -8,13 +8,14 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from labs.core.controls import NOT_EXERCISED, Verdict
 from labs.core.items import Tolerance, promised
 from labs.core.judge import Check
 from labs.core.lab import Array
 from labs.core.own_parts import OwnParts
 from labs.core.patterns import matches
 from labs.core.reports.json_text import writable
-from labs.core.reports.summary import listed, some
+from labs.core.reports.summary import count, listed, some
 from labs.core.schedule import Ran
 from labs.core.trial import Expected, Judged, Trial
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "framework-lab/report/1"
 SECONDS = re.compile(r"was stopped after [\d.e+]+ s")
+CUT_SHORT = re.compile(rf"{NOT_EXERCISED}: stage \S+: [\w, ]*(was|were) (stopped after|not begun within) [\d.e+]+ s")
 NOT_ASKED = OwnParts()
 EXIT = {"passed": 0, "failed": 1, "error": 3}
 
@@ -42,6 +44,7 @@ def lab_report(
         *_own(own),
         *_absent_facts(trial, judged),
         *_moved(trial, expected),
+        *_cut_short(judged),
     ]
     failures += [] if any(r.failure for r in judged.ran) else _uncalled(trial)
     entry: dict[str, Any] = {
@@ -98,15 +101,27 @@ def _status(checks: Sequence[Check], judged: Judged, expected: Expected, failure
         return "error"
     if any(r.crashed for r in judged.ran) and not own.complete:
         return "error"
+    late = [v for v in judged.verdicts if _is_late(v)]
+    others = [v for v in judged.verdicts if v not in late]
     good = (
         bool(checks)
         and all(c.status == "passed" for c in checks)
-        and all(v.status in ("caught", "unseen") for v in judged.verdicts)
-        and (not judged.verdicts or any(v.status == "caught" for v in judged.verdicts))
-        and not failures
+        and all(v.status in ("caught", "unseen") for v in others)
+        and (not others or any(v.status == "caught" for v in others))
+        and len(failures) == len(_cut_short(judged))
         and not expected.wiring.problems
     )
-    return "passed" if good else "failed"
+    return "failed" if not good else "error" if late else "passed"
+
+
+def _is_late(verdict: Verdict) -> bool:
+    """Whether the time limit came before the fault had run, which says nothing of any check."""
+    return verdict.status != "caught" and bool(CUT_SHORT.match(verdict.message))
+
+
+def _cut_short(judged: Judged) -> list[str]:
+    late = sum(map(_is_late, judged.verdicts))
+    return [f"the time limit came before {count(late, 'known fault')} had run"] if late else []
 
 
 def _stage_failures(ran: Sequence[Ran]) -> list[str]:

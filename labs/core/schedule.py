@@ -23,6 +23,7 @@ from labs.core.process.jobs import NEEDS, Job, JobResult, Outcome, Task
 from labs.core.process.mark import marked
 from labs.core.process.pack import pack_file
 from labs.core.process.whereabouts import own_frames
+from labs.core.storage.writing import refuse_full
 
 
 @dataclass(frozen=True)
@@ -197,13 +198,18 @@ def start(framework: Framework, handed: Sequence[Order]) -> None:
 
 
 def finish(framework: Framework, handed: Sequence[Order], deadline: float) -> tuple[Ran, ...]:
-    """Wait for jobs that were started; every stage of every case as it went."""
+    """Wait for jobs that were started; every stage of every case as it went.
+
+    Raises CannotComplete when something failed and there is no space left for it.
+    """
     ran: list[Ran] = []
     for order in handed:
         result = _result(framework, order.job.id, deadline)
         for number, (case, stage) in enumerate(order.tasks):
             outcomes = tuple(o for o in result.outcomes if o.task == number)
             ran.append(Ran(case, stage, outcomes, result))
+        if any(r.failure for r in ran) and order.job.log:
+            refuse_full(Path(order.job.log).parent)
     return tuple(ran)
 
 

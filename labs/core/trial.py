@@ -284,6 +284,7 @@ def _singly(trial: Trial, ran: tuple[Ran, ...], framework: Framework, deadline: 
     if any(r.crashed for r in rerun):
         return (*kept, *rerun)
     first = next(r for r in ran if r.crashed)  # it died beside the others and not alone: nobody can trust either
+    first = replace(first, outcomes=())  # what ranks of it wrote is gone
     return (*kept, first, *(r for r in rerun if r.stage is not first.stage))
 
 

@@ -41,6 +41,11 @@ def test_a_fault_that_nothing_denies_is_preferred_to_one_that_explains_more():
     assert found(side, more=wrong("abcd"), less=wrong("b"))["b"] == Likeness("less")
 
 
+def test_a_number_that_is_none_denies_a_fault_that_gives_one():
+    side = {**RIGHT, "a": NAN, **wrong("bcd")}
+    assert found(side, fault=wrong("abcd"))["b"] == Likeness("fault", denied_at="a")
+
+
 def test_rounding_denies_nothing():
     side = {**RIGHT, **wrong("abc"), "d": WRONG["d"] * (1 + 1e-9)}
     assert [like.proof for like in found(side, fault=wrong("abcd")).values()] == ["fault"] * 3 + [""]

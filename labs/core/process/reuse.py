@@ -11,6 +11,7 @@ Standard library only, Python 3.10 syntax.
 
 import dataclasses
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -68,10 +69,11 @@ def added(before: Files | None, after: Files | None) -> Files | None:
 
 
 def files(task: Task) -> Files | None:
-    """All that stages left in the place of this task by now; None when it is more than can be kept."""
+    """All that stages left in the place of this task by now; None when it is too much to keep, or no plain file."""
     try:
         paths = dict(_paths(task))
-        if sum(map(os.path.getsize, paths.values())) > LARGEST:
+        stats = [os.stat(path) for path in paths.values()]  # noqa: PTH116
+        if sum(s.st_size for s in stats) > LARGEST or not all(stat.S_ISREG(s.st_mode) for s in stats):
             return None
         return {name: _read(path) for name, path in paths.items()}
     except OSError:  # another rank is just at it
@@ -113,13 +115,13 @@ def noting(parts: Any) -> tuple[Any, set[str]]:
     read: set[str] = set()
 
     class Noted(type(parts)):  # type: ignore[misc]
-        """The lab's own parts; copies by `dataclasses.replace` note as well, and read every name."""
+        """The lab's own parts; copies by `dataclasses.replace` note as well, and read every name, as `vars` does."""
 
         def __getattribute__(self, name: str) -> Any:
-            if name in names:
-                read.add(name)
+            read.update(names if name == "__dict__" else {name} & names)
             return super().__getattribute__(name)
 
     noted = object.__new__(Noted)
-    noted.__dict__.update(vars(parts))
+    for name in names:
+        object.__setattr__(noted, name, getattr(parts, name))  # they may be frozen, and have slots
     return noted, read

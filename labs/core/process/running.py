@@ -31,6 +31,7 @@ class Running:
         self.bound_logs()
         for log in self.crew.logs:
             _append(log, self.job.log)
+            bound(self.job.log)
 
     def bound_logs(self) -> None:
         """Keep what it prints within bounds."""

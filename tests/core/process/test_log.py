@@ -1,10 +1,13 @@
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from labs.core.process import log
+from labs.core.process.jobs import Job
 from labs.core.process.log import KEPT, LAST, LIMIT, bound, log_size
+from labs.core.process.running import Running
 
 
 @pytest.fixture
@@ -51,3 +54,13 @@ def test_no_log_is_no_error(tmp_path, monkeypatch):
     monkeypatch.setattr(log, "LIMIT", -1)
     for path in ("", str(tmp_path / "none"), str(tmp_path)):
         bound(path)
+
+
+def test_what_several_ranks_printed_is_one_log_within_bounds(tmp_path):
+    logs = [str(tmp_path / f"{rank}.log") for rank in range(3)]
+    for log_of_rank in logs:
+        Path(log_of_rank).write_bytes(bytes(LIMIT))
+    whole = str(tmp_path / "log.txt")
+    crew = SimpleNamespace(outcomes=[], peak=0, logs=logs)
+    Running(Job("job", "package", "path", (), ranks=3, log=whole), crew, 0).collect()
+    assert log_size(whole) <= LIMIT

@@ -1,4 +1,5 @@
 import dataclasses
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,12 @@ GOOD = Task("stage", {"rank": 2}, {}, "inputs", "good", "nowhere", "nowhere/chec
 
 @dataclass(frozen=True)
 class Parts:
+    merge: object = max
+    loss: object = min
+
+
+@dataclass(frozen=True, slots=True)
+class Slotted:
     merge: object = max
     loss: object = min
 
@@ -97,6 +104,11 @@ def test_large_files_are_not_kept(tmp_path):
     assert files(place(GOOD, tmp_path, state="x" * (LARGEST + 1))) is None
 
 
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert files(place(GOOD, tmp_path)) is None
+
+
 def test_only_what_controls_are_held_against_is_noted():
     assert Memory().wants(GOOD, [GOOD, control()])
     assert not Memory().wants(GOOD, [GOOD])
@@ -116,3 +128,15 @@ def test_a_copy_of_the_parts_has_read_them_all():
     parts, read = noting(Parts())
     assert dataclasses.replace(parts, loss=len).loss is len
     assert read == {"merge", "loss"}
+
+
+def test_who_looks_at_all_parts_has_read_them_all():
+    parts, read = noting(Parts())
+    assert vars(parts) == {"merge": max, "loss": min}
+    assert read == {"merge", "loss"}
+
+
+def test_parts_with_slots_note_as_well():
+    parts, read = noting(Slotted())
+    assert parts.loss is min
+    assert read == {"loss"}
