@@ -140,10 +140,10 @@ def verdicts(
         (c.name, c.kind): c for c in judge_all(rules, reference, Observed(paths, packs), tolerances, recorded=False)
     }
     wrong = [label(c) for c in good.values() if c.status != "passed"]
-    doubt = f"the good run beside it fails at {', '.join(wrong[:4])}" if wrong else ""
+    doubt = f"the good run beside it fails at {', '.join(wrong[:4])}" if wrong else _doubled(bench.good, ran)
     found = []
     for control, case in bench.faulty:
-        broken = [r.failure for r in ran if r.case is case and r.failure]
+        broken = [*(r.failure for r in ran if r.case is case and r.failure), *filter(None, [_doubled(case, ran)])]
         own = _judged(items_of(case, ran), facts)
         observed = Observed(own, dict(packs))
         checks = _judge_changed(own, observed, paths, rules, reference, good, tolerances)
@@ -162,6 +162,14 @@ def _where_seen(verdict: Verdict) -> Verdict:
     must = verdict.control.must
     seen = [name for name in verdict.failed if matches(name, must) or matches(name.partition(":")[0], must)]
     return replace(verdict, status="caught", missed=()) if seen else replace(verdict, status="unseen")
+
+
+def _doubled(case: Case, ran: Sequence[Ran]) -> str:
+    """Say what several stages or ranks yield, each into a file of its own, so that only one of them would be judged."""
+    names = [n for r in ran if r.case is case for o in r.outcomes for n in (*o.items, *o.same)]
+    if len(names) == len(set(names)):
+        return ""
+    return f"item {next(n for n in names if names.count(n) > 1)} is yielded more than once"
 
 
 def _judged(paths: Mapping[str, Path], facts: Collection[str]) -> dict[str, Path]:

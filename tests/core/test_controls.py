@@ -1,9 +1,12 @@
 import pytest
 
+from labs.core import controls
 from labs.core.controls import HEAD_START, benches, label, verdict
 from labs.core.judge import Check
 from labs.core.lab import Control
+from labs.core.process.jobs import Outcome
 from labs.core.registry import load
+from labs.core.schedule import Ran
 
 CONTROL = Control("fault", "why", must=("grad/*",), may=("norm",))
 
@@ -78,3 +81,13 @@ def test_controls_that_share_a_config_share_benches_and_the_first_lane_has_a_hea
         assert all(case.good == bench.good.out and case.inputs == bench.good.inputs for _, case in bench.faulty)
     everything = [case.out for b in made for case in b.cases]
     assert len(everything) == len(set(everything))
+
+
+@pytest.mark.parametrize("yielded", [[("x", "y"), ("y",)], [("x", "y"), ("z",)]], ids=["twice", "once"])
+def test_an_item_that_two_stages_yield_proves_nothing(tmp_path, yielded):
+    lab = load("lora")
+    bench = benches(lab, tmp_path / "scratch", tmp_path / "out")[0][0]
+    case = bench.faulty[0][1]
+    ran = [Ran(case, lab.stages[0], (Outcome(0, 0, "ok", same=names),), None) for names in yielded]
+    assert controls._doubled(case, ran) == ("item y is yielded more than once" if "y" in yielded[1] else "")
+    assert controls._doubled(bench.good, ran) == ""
