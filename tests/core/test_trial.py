@@ -6,16 +6,20 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import safetensors.numpy
 
-from labs.core import pinned
+from labs.core import pinned, trial
 from labs.core.errors import NothingCompared, RequestError
 from labs.core.launch import Framework
+from labs.core.process.jobs import JobResult, Outcome
 from labs.core.registry import load
 from labs.core.run import Request, run
+from labs.core.schedule import Case, Ran
 from labs.core.storage.folder import MAPPED
 from labs.core.trial import mapped, save_all
 from labs.core.verify import verify
@@ -414,3 +418,20 @@ def test_progress_says_which_lab_and_what(tanh_layer, tmp_path):
         "tanh_layer: running 2 known faults",
         "tanh_layer: red, looking for the cause",
     ]
+
+
+def test_what_the_ranks_of_a_crashed_stage_had_written_is_not_looked_for_again(tmp_path, monkeypatch):
+    lab = load("lora")
+    case = Case("main", lab.config(), *[tmp_path / name for name in ("inputs", "observed", "scratch", "checkpoints")])
+    told = JobResult("run", (), "rank 1 was killed by SIGKILL", 0, 0.0, "")
+    half = [Ran(case, stage, (), told) for stage in lab.stages[:2]]
+    half[0] = replace(half[0], outcomes=(Outcome(0, 0, "ok", items=("rank0/x",)),))
+    monkeypatch.setattr(Ran, "_ranks", 2)
+    raised = [Ran(r.case, r.stage, (Outcome(0, 0, "raised"), Outcome(0, 1, "raised")), told) for r in half]
+    monkeypatch.setattr(trial, "start", lambda *_: None)
+    monkeypatch.setattr(trial, "finish", lambda *_: tuple(raised))
+    settings = SimpleNamespace(lab=lab, threads=1)
+    one = trial.Trial(settings, (), tmp_path, {}, case, (), ())
+    ran = trial._singly(one, tuple(half), None, float("inf"))
+    assert [r.crashed for r in ran] == [True, False]
+    assert trial.items_of(case, ran) == {}
