@@ -21,7 +21,6 @@ from typing import Any, NoReturn
 
 from labs.core.process import lifeline
 from labs.core.process.crew import Crew, Member, Seat, Start
-from labs.core.process.interpreter import under_torchrun
 from labs.core.process.jobs import Job, JobResult, job_from, plain
 from labs.core.process.log import log_size
 from labs.core.process.preload import preload
@@ -133,10 +132,9 @@ class Worker:
             self._running.append(Running(job, self._crew(job, 0), log_size(job.log)))
 
     def _crew(self, job: Job, first: int) -> Crew:
-        ranks, size = _ranks(job)
         self._meetings += 1
         meeting = str(Path(self._scratch, f"rendezvous-{self._meetings}"))
-        seats = [Seat(job, rank, size, first, meeting, os.getpid()) for rank in ranks]
+        seats = [Seat(job, rank, job.ranks, first, meeting, os.getpid()) for rank in range(job.ranks)]
         return Crew(seats, self._start, lambda task: self._begins.update({job.id: task}))
 
     def _preload(self, job: Job) -> None:
@@ -257,10 +255,3 @@ class Worker:
 def _cpus(job: Job) -> int:
     """The CPUs that a job keeps busy: of ranks that wait for each other, half."""
     return -(-job.ranks // 2) * job.threads
-
-
-def _ranks(job: Job) -> tuple[tuple[int, ...], int]:
-    """The ranks to run here, and the size of their group: all of them, or under torchrun the one that it assigned."""
-    if job.ranks > 1 and under_torchrun(os.environ):
-        return (int(os.environ["RANK"]),), int(os.environ["WORLD_SIZE"])
-    return tuple(range(job.ranks)), job.ranks

@@ -251,6 +251,20 @@ def test_ranks_meet(framework, lab):
     assert [tiny.read(job.tasks[1], f"rank{rank}/sum").tolist() for rank in range(3)] == [[6.0, 6.0]] * 3
 
 
+@pytest.mark.parametrize("size", ["1", "2"])
+def test_ranks_meet_under_a_launcher_whatever_group_it_told_of(tmp_path, monkeypatch, lab, size):
+    told = {"RANK": "0", "WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1", "TORCHELASTIC_RUN_ID": "x"}
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    source = tmp_path / "told.py"
+    source.write_text(f"import os\n\ndef fail(x):\n    raise ValueError(sorted({set(told)} & set(os.environ)))\n")
+    job, asked = lab.job("summed", ranks=2), lab.job("forward", swap={"double": f"{source}:fail"})
+    with Framework(None, tmp_path / "scratch") as framework:
+        assert run(framework, job).end == ""
+        assert run(framework, asked).outcomes[0].error == "ValueError: []"
+    assert [tiny.read(job.tasks[0], f"rank{rank}/sum").tolist() for rank in range(2)] == [[3.0, 3.0]] * 2
+
+
 def test_a_rank_that_dies_ends_the_job_at_once(framework, lab):
     began = time.monotonic()
     result = run(framework, lab.job("summed", "wait_for_rank_1", "summed", ranks=3))

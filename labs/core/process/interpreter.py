@@ -31,7 +31,10 @@ main(*sys.argv[2:])
 """
 
 _REFEREE_ONLY = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
-_TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR")
+_LAUNCHER = {  # what torchrun and its like tell a process about the group that it is in
+    "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_NAME",
+    "ROLE_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+}  # fmt: skip
 
 
 def command(python: str, answers: int, scratch: str, mode: str) -> list[str]:
@@ -40,17 +43,16 @@ def command(python: str, answers: int, scratch: str, mode: str) -> list[str]:
 
 
 def environment(variables: Mapping[str, str], *, foreign: bool) -> dict[str, str]:
-    """The environment of a framework process: ours with `variables` laid over it.
+    """The environment of a framework process: ours with `variables` laid over it, and gloo on the loopback interface.
 
-    A foreign interpreter does not see this one's paths.
+    A foreign interpreter does not see this one's paths. Ranks are started here, so nothing that a launcher told this
+    process of its own group is passed on (docs/decisions/0018-launchers.md).
     """
-    dropped = _REFEREE_ONLY if foreign else ()
-    kept = {name: value for name, value in os.environ.items() if name not in dropped} | dict(variables)
-    if not under_torchrun(kept):
-        kept["GLOO_SOCKET_IFNAME"] = "lo0" if sys.platform == "darwin" else "lo"
-    return kept
+    kept = {name: value for name, value in os.environ.items() if not _is_launchers(name)}
+    for name in _REFEREE_ONLY if foreign else ():
+        kept.pop(name, None)
+    return {**kept, "GLOO_SOCKET_IFNAME": "lo0" if sys.platform == "darwin" else "lo", **variables}
 
 
-def under_torchrun(environ: Mapping[str, str]) -> bool:
-    """Whether torchrun's variables are there: ranks then join its group."""
-    return all(name in environ for name in _TORCHRUN)
+def _is_launchers(name: str) -> bool:
+    return name in _LAUNCHER or name.startswith("TORCHELASTIC_")

@@ -16,7 +16,6 @@ import torch
 
 from labs.core.process import lifeline, whereabouts
 from labs.core.process.crew import Seat
-from labs.core.process.interpreter import under_torchrun
 from labs.core.process.jobs import Outcome, plain
 from labs.core.process.reuse import Memory
 from labs.core.process.torch_task import attempt, failure
@@ -88,18 +87,13 @@ def _work(seat: Seat, line: socket.socket) -> None:
 
 
 def _join(seat: Seat, index: int) -> Outcome | None:
-    """Meet the other ranks, once: through a file, or as torchrun says. An outcome only when that fails."""
+    """Meet the other ranks, once, through a file. An outcome only when that fails."""
     distributed = torch.distributed
     if seat.ranks == 1 or distributed.is_initialized():
         return None
     try:
-        if under_torchrun(os.environ):
-            distributed.init_process_group("gloo", init_method="env://", timeout=_PATIENCE)
-        else:
-            store = distributed.FileStore(seat.meeting, seat.ranks)  # type: ignore[attr-defined]
-            distributed.init_process_group(
-                "gloo", store=store, rank=seat.rank, world_size=seat.ranks, timeout=_PATIENCE
-            )
+        store = distributed.FileStore(seat.meeting, seat.ranks)  # type: ignore[attr-defined]
+        distributed.init_process_group("gloo", store=store, rank=seat.rank, world_size=seat.ranks, timeout=_PATIENCE)
     except Exception as error:  # noqa: BLE001 - whatever gloo says is the outcome
         return failure(error, index, seat.rank, [], 0.0)
     return None
