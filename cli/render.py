@@ -58,14 +58,17 @@ def _worse(report: Record, look: Look) -> list[str]:
 
 
 def joined(parts: Sequence[str], look: Look, style: str = "") -> list[str]:
-    """The parts between dots, broken at a dot where the terminal ends, the first one in a colour (none: as it is)."""
+    """The parts between dots, broken at a dot where the terminal ends, the first one in a colour (none: as it is).
+
+    A part that is longer than a line is broken at spaces.
+    """
     lines = [parts[0]]
     for part in parts[1:]:
         longer = lines[-1] + SEPARATOR + part
         if look.width is None or len(longer) <= look.width:
             lines[-1] = longer
         else:
-            lines.append(INDENT + part)
+            lines += wrapped(INDENT + part, look, hang=2 * len(INDENT))
     if not style:
         return lines
     return [painted(parts[0], style, look) + lines[0][len(parts[0]) :], *lines[1:]]

@@ -130,6 +130,14 @@ def test_nothing_slow_is_imported_for(words):
     assert python(code + "print(loaded, file=sys.stderr); sys.exit(code)").stderr == "set()\n"
 
 
+def test_the_help_has_a_whole_sentence_for_every_command(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    main(["--help"])
+    lines = capsys.readouterr().out.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()
+    assert lines
+    assert [line for line in lines if not line.endswith(".") or line.endswith("...")] == []
+
+
 def test_the_shell_gets_config_names_without_slow_imports():
     code = (
         "import atexit, sys; from cli.main import main; "
