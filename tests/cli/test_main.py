@@ -130,6 +130,12 @@ def test_nothing_slow_is_imported_for(words):
     assert python(code + "print(loaded, file=sys.stderr); sys.exit(code)").stderr == "set()\n"
 
 
+@pytest.mark.parametrize(("words", "command"), [(["show", "lora", "--part"], "lab show"), (["--nope"], "lab")])
+def test_a_wrong_option_names_the_help_of_its_command(words, command, capsys):
+    assert main(words) == 2
+    assert f"(see {command} --help)" in capsys.readouterr().err
+
+
 def test_the_help_has_a_whole_sentence_for_every_command(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     main(["--help"])
