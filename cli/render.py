@@ -90,10 +90,8 @@ def _block(lab: Record, bundle: str, look: Look, level: int) -> list[str]:
 
 def _failures(lab: Record, look: Look, level: int) -> list[str]:
     """Stages first, because missing items follow from them; then checks, worst first; then doubts about the checks."""
-    failed = summary.failing(lab)
-    unanswered = [c for c in failed if summary.unanswered(lab, c)]
-    failed = [c for c in failed if c not in unanswered]
-    checks = [[f"{summary.count(len(unanswered), 'check')} without an answer because of that"]] if unanswered else []
+    failed, silent = summary.answered(lab), summary.without_answer(lab)
+    checks = [[silent]] if silent else []
     checks += [failure(c, look) for c in failed[:IN_FULL]]
     checks += [failure(c, look) if level > 0 else [_one_line(c)] for c in failed[IN_FULL:]]
     stages, doubts = ([_bullet(t, look) for t in texts] for texts in (lab["failures"], summary.doubts(lab)))
