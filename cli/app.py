@@ -73,7 +73,7 @@ def perform(words: list[str], early: Early) -> int:
         with _signals_interrupt():
             return _perform(words, early)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the edge: everything ends here as an exit code
-        code, sentence = _explained(error)
+        code, sentence = _explained(error, words)
     say(f"lab: {sentence}")
     if asked(words, "--format") == "json":  # read without Typer, because its own errors count too
         with suppress(CannotComplete):  # when stdout itself is what failed
@@ -114,17 +114,23 @@ def _signals_interrupt() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _explained(error: BaseException) -> tuple[int, str]:
+def _explained(error: BaseException, words: list[str]) -> tuple[int, str]:
     """The exit code and the sentence of an error; a traceback goes into a log file."""
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED, "interrupted"
     if hasattr(error, "format_message"):  # Typer's usage errors, whose class has no public name in every version
-        command = getattr(getattr(error, "ctx", None), "command_path", "lab")
+        command = getattr(getattr(error, "ctx", None), "command_path", None) or _command(words)
         return USAGE, f"{_flat(error.format_message())} (see {command} --help)"
     if isinstance(error, OSError) and error.filename is None and error.errno == errno.ENOSPC:  # from Typer's own echo
         return CODES[CannotComplete], f"stdout: {error.strerror}"
     code = next((code for kind, code in CODES.items() if isinstance(error, kind)), BUG)
     return code, _bug(error) if code == BUG else _lines(str(error))
+
+
+def _command(words: list[str]) -> str:
+    """Whose help says more, where the error itself does not: an option without its value knows no command."""
+    known = {command.name for command in app.registered_commands}
+    return " ".join(["lab", *(word for word in words[:1] if word in known)])
 
 
 def _lines(text: str) -> str:

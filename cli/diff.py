@@ -26,7 +26,10 @@ def diff(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="The verdict alone.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every change, last bits too.")] = False,
 ) -> Callable[[], int]:
-    """Compare two bundles: exit code 0 nothing that --fail-on names, 1 something, 5 nothing could be compared."""
+    """Compare two bundles, check by check.
+
+    Exit code 0: nothing that --fail-on names; 1: something; 5: nothing could be compared.
+    """
     return lambda: _diff(a, b, fail_on, view, output, int(verbose) - int(quiet))
 
 

@@ -56,7 +56,7 @@ def matrix(  # one parameter an option: this list is the manual
     quiet: options.Quiet = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every item that moves.")] = False,
 ) -> Callable[[], int]:
-    """Run the same under several interpreters, variables, threads; hold each against the first."""
+    """Run the same under several interpreters, variables, threads. Each is held against the first."""
     words, _ = context.obj
     request = {
         "names": tuple(names or ()),

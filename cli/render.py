@@ -58,14 +58,17 @@ def _worse(report: Record, look: Look) -> list[str]:
 
 
 def joined(parts: Sequence[str], look: Look, style: str = "") -> list[str]:
-    """The parts between dots, broken at a dot where the terminal ends, the first one in a colour (none: as it is)."""
+    """The parts between dots, broken at a dot where the terminal ends, the first one in a colour (none: as it is).
+
+    A part that is longer than a line is broken at spaces.
+    """
     lines = [parts[0]]
     for part in parts[1:]:
         longer = lines[-1] + SEPARATOR + part
         if look.width is None or len(longer) <= look.width:
             lines[-1] = longer
         else:
-            lines.append(INDENT + part)
+            lines += wrapped(INDENT + part, look, hang=2 * len(INDENT))
     if not style:
         return lines
     return [painted(parts[0], style, look) + lines[0][len(parts[0]) :], *lines[1:]]
@@ -87,10 +90,8 @@ def _block(lab: Record, bundle: str, look: Look, level: int) -> list[str]:
 
 def _failures(lab: Record, look: Look, level: int) -> list[str]:
     """Stages first, because missing items follow from them; then checks, worst first; then doubts about the checks."""
-    failed = summary.failing(lab)
-    unanswered = [c for c in failed if summary.unanswered(lab, c)]
-    failed = [c for c in failed if c not in unanswered]
-    checks = [[f"{summary.count(len(unanswered), 'check')} without an answer because of that"]] if unanswered else []
+    failed, silent = summary.answered(lab), summary.without_answer(lab)
+    checks = [[silent]] if silent else []
     checks += [failure(c, look) for c in failed[:IN_FULL]]
     checks += [failure(c, look) if level > 0 else [_one_line(c)] for c in failed[IN_FULL:]]
     stages, doubts = ([_bullet(t, look) for t in texts] for texts in (lab["failures"], summary.doubts(lab)))

@@ -25,7 +25,7 @@ def report(
         Path | None, typer.Option(metavar="FILE", help="Where the JUnit XML goes; default: into the bundle.")
     ] = None,
 ) -> Callable[[], int]:
-    """Print a bundle's Markdown report again, and make report.html and junit.xml from the bundle alone.
+    """Print a bundle's Markdown report; write its HTML and JUnit again.
 
     A report.md that is lost or damaged is put back.
     """

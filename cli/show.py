@@ -33,7 +33,7 @@ def show(
         str | None, typer.Option(metavar="PART", help="Print a file to start your own part from.", show_default=False)
     ] = None,
 ) -> Callable[[], int]:
-    """Show a lab: equations, items, parts, controls with reasons, resolved config."""
+    """Show equations, items, parts, known faults and config of a lab."""
     if yaml + schema + bool(part) > 1:
         raise typer.BadParameter("--yaml, --schema and --part exclude each other")
     return lambda: _show(name, yaml=yaml, schema=schema, part=part)

@@ -2,12 +2,14 @@
 
     lab run contrastive --swap gather=recipes/open_clip_loss.py:gather
     lab run contrastive --swap gather_detached=recipes/open_clip_loss.py:gather_detached
-    lab run contrastive --swap global_loss=recipes/open_clip_loss.py:global_loss
-    lab run contrastive --swap local_loss=recipes/open_clip_loss.py:local_loss
+    lab run contrastive --swap global_loss=recipes/open_clip_loss.py:global_loss --only 'rank*/global/*'
+    lab run contrastive --swap local_loss=recipes/open_clip_loss.py:local_loss --only 'rank*/local/*' --only 'rank*/cached/*'
     lab run contrastive --swap global_loss=recipes/open_clip_loss.py:global_loss_by_default
 
+ClipLoss gathers by itself, with gradients or without: routes that gather the other way on purpose are not asked of it.
+
 Found: with gather_with_grad=True loss and gradients agree over two ranks; ClipLoss by default drops what other ranks
-owe: the torch side equals gather_detached_global.
+owe: the torch side equals gather_detached_global, and agrees with the gradients of the route detached_global.
 """
 
 import torch.distributed as dist

@@ -8,7 +8,7 @@
     lab run packing --swap mask=recipes/transformers_flattening.py:mask_with_a_cache
 
 Found: row, segments, positions and boundaries agree, and so does the mask as long as it is told nothing. An all-ones
-mask or an empty cache switches isolation off: the torch side equals mask_leak.
+mask or an empty cache switches isolation off: the torch side equals mask_all_ones.
 """
 
 import torch

@@ -3,6 +3,7 @@
 import ast
 import re
 import shlex
+import subprocess
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -39,6 +40,14 @@ def test_a_command_of_a_recipe_names_parts_and_functions_that_exist(words, monke
     found = looked_up(lab, parsed(swaps))
     assert all(swap.line for swap in found)
     assert found or words[2].startswith("recipes/")
+
+
+def test_the_line_that_runs_a_whole_file_finds_all_its_commands():
+    (line,) = re.findall(r"^(sed .*) \| sh$", (ROOT / "recipes/README.md").read_text(), re.MULTILINE)
+    *sed, file = shlex.split(line)
+    found = subprocess.run([*sed, *map(str, RECIPES)], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    assert (ROOT / file) in RECIPES
+    assert sorted(map(shlex.split, found.splitlines())) == sorted([*words, "-q"] for words in COMMANDS)
 
 
 def test_every_recipe_is_in_the_table_and_both_tables_are_the_same():

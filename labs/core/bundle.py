@@ -43,7 +43,8 @@ def is_bundle(bundle: Path) -> None:
     if not bundle.is_dir():
         raise RequestError(f"{bundle}: not a folder, expected a bundle")
     if not any(os.path.lexists(bundle / name) for name in (REPORT, MANIFEST)):
-        raise RequestError(f"{bundle}: not a bundle: it has no {REPORT}")
+        inside = f"; did you mean {bundle / LATEST}?" if os.path.lexists(bundle / LATEST / REPORT) else ""
+        raise RequestError(f"{bundle}: not a bundle: it has no {REPORT}{inside}")
 
 
 def read_report(bundle: Path) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class Shipped(NamedTuple):
 
 def shipped() -> dict[str, Shipped]:
     """Return every shipped config by name, in alphabetical order, read from the heads of the files alone."""
-    return {path.stem: _head(path) for path in sorted(CONFIGS.glob("*.yaml"))}
+    return {path.stem: _head(path) for path in sorted(CONFIGS.glob("*.yaml"), key=lambda p: p.stem)}
 
 
 def locate(name: str) -> Path:

@@ -82,7 +82,8 @@ def run(request: Request, framework: Framework, progress: Progress = lambda _tex
         progress("computing the reference while torch is being imported")
         expected = [_expect(trial) for trial in trials]
         if not any(e.rules or e.witnesses for e in expected):
-            raise NothingCompared(f"--only {' '.join(request.only)}: matches no check of {_names(settings)}")
+            asked = f"--only {' '.join(request.only)}: matches no check of {_names(settings)}"
+            raise NothingCompared(f"{asked}; lab show NAME lists the items")
         progress("waiting for torch")
         framework.ready(deadline)
         course = _Course(request, framework, deadline, progress, scratch)

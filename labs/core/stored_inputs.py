@@ -35,7 +35,11 @@ def with_stored(arrays: Arrays, stored: Mapping[str, Stored]) -> Arrays:
     for name, where in stored.items():
         if name not in arrays:
             raise RequestError(f"from_files.{name}: the lab has no such input{nearest(name, arrays)}")
-        array = _cut(name, where, read_tensor(Path(where.file), where.name))
+        try:
+            whole = read_tensor(Path(where.file), where.name)
+        except RequestError as error:
+            raise RequestError(f"from_files.{name}: {error}") from error
+        array = _cut(name, where, whole)
         _require(name, where, array, arrays[name])
         found[name] = array.astype(arrays[name].dtype)
     return found

@@ -52,7 +52,7 @@ def verify(bundle: Path) -> Verified:
 def _summary(done: Counter[str]) -> str:
     """What was done, and what could not be."""
     proofs, unsaved = done["witness"], done["not saved"]
-    skipped = [f"{count(proofs, 'witness check')} (it takes the lab's code)"] if proofs else []
+    skipped = [f"{count(proofs, 'witness check')} (that takes the lab's code)"] if proofs else []
     skipped += [f"{count(unsaved, 'check')} (without saved arrays)"] if unsaved else []
     again = f"; not again: {', '.join(skipped)}" if skipped else ""
     return f"{count(done['files'], 'file')} hashed, {count(done['judged'], 'check')} judged again{again}"

@@ -130,6 +130,20 @@ def test_nothing_slow_is_imported_for(words):
     assert python(code + "print(loaded, file=sys.stderr); sys.exit(code)").stderr == "set()\n"
 
 
+@pytest.mark.parametrize(("words", "command"), [(["show", "lora", "--part"], "lab show"), (["--nope"], "lab")])
+def test_a_wrong_option_names_the_help_of_its_command(words, command, capsys):
+    assert main(words) == 2
+    assert f"(see {command} --help)" in capsys.readouterr().err
+
+
+def test_the_help_has_a_whole_sentence_for_every_command(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    main(["--help"])
+    lines = capsys.readouterr().out.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()
+    assert lines
+    assert [line for line in lines if not line.endswith(".") or line.endswith("...")] == []
+
+
 def test_the_shell_gets_config_names_without_slow_imports():
     code = (
         "import atexit, sys; from cli.main import main; "

@@ -136,6 +136,16 @@ def test_a_terminal_of_80_columns_is_enough(report, level):
     assert [line for line in lines if len(line) > 80 and not line.startswith("again:")] == []
 
 
+def test_a_long_failure_in_a_verdict_is_broken_where_the_terminal_ends():
+    failure = (
+        "stages init, merge, requantize, sgd and trained raised in part linear: NotImplementedError (linear.py:20)"
+    )
+    report = reports.report(reports.lab(status="failed", failures=[failure], checks=[reports.missing("trained/loss")]))
+    lines = rendered(report, Look(60, colour=False), level=-1).splitlines()
+    assert [line for line in lines if len(line) > 60] == []
+    assert failure in " ".join(line.strip() for line in lines)
+
+
 def test_a_long_name_is_cut_on_a_terminal_alone():
     name = "/".join(["very_long_name"] * 8)
     report = reports.report(reports.lab(checks=[reports.check(name)]))

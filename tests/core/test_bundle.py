@@ -113,6 +113,13 @@ def test_what_is_no_bundle_is_a_wrong_request(tmp_path):
             read_report(tmp_path / name)
 
 
+def test_the_folder_of_bundles_is_no_bundle_and_points_at_the_latest(tmp_path):
+    (tmp_path / "latest").mkdir()
+    (tmp_path / "latest" / "report.json").touch()
+    with pytest.raises(RequestError, match=r"not a bundle: it has no report.json; did you mean .*/latest\?"):
+        read_report(tmp_path)
+
+
 ENTRY = {"path": "report.json", "size": 1, "sha256": "0" * 64}
 ENTRIES = [
     ({**ENTRY, "path": "/etc/hostname"}, "leads out"),

@@ -40,6 +40,7 @@ def copy_of_sample(folder, title="A lab of the tests"):
 def test_shipped_reads_the_title_and_the_lab_from_the_head(configs):
     (configs / "one.yaml").write_text("# One: a title\n# more\nlab: lora # not this\nrank: 3\n")
     (configs / "bare.yaml").write_text("lab: block\n# too late\n")
+    assert list(registry.shipped()) == sorted(registry.shipped())
     assert {name: entry[:2] for name, entry in registry.shipped().items()} == {
         "bare": ("block", ""),
         "one": ("lora", "One: a title"),

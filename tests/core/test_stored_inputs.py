@@ -42,6 +42,11 @@ def test_what_does_not_fit_is_a_sentence(file, name, stored, sentence):
         with_stored(DRAWN, {name: Stored(file, **stored)})
 
 
+def test_a_file_that_is_not_there_is_named_with_the_key_that_asks_for_it(tmp_path):
+    with pytest.raises(RequestError, match=r"from_files\.w: .*gone\.npy: No such file"):
+        with_stored({"w": np.zeros(2)}, {"w": Stored(str(tmp_path / "gone.npy"))})
+
+
 def test_a_config_names_the_file_and_its_resolved_form_too(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "c.yaml").write_text("lab: lora\nfrom_files:\n  base: {file: w.npy, transpose: true}\n")

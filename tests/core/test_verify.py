@@ -41,7 +41,7 @@ BAD_SIDES = {
 def test_an_honest_bundle_has_no_problem_whether_its_checks_passed_or_not(tmp_path, name):
     found = verify(make(tmp_path, BAD_SIDES[name]))
     assert found.problems == ()
-    assert "1 witness check (it takes the lab's code)" in found.summary
+    assert "1 witness check (that takes the lab's code)" in found.summary
 
 
 def test_reports_that_were_made_later_are_let_be(bundle):
@@ -71,7 +71,7 @@ def test_arrays_that_were_not_saved_are_said_to_be_so(tmp_path, save):
     found = verify(make(tmp_path, save=save))
     assert found.problems == ()
     assert (
-        "0 checks judged again; not again: 1 witness check (it takes the lab's code), 6 checks (without saved arrays)"
+        "0 checks judged again; not again: 1 witness check (that takes the lab's code), 6 checks (without saved arrays)"
         in found.summary
     )
 

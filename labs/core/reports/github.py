@@ -35,7 +35,9 @@ def _commands(report: Record) -> Iterator[str]:
         yield error("framework-lab", run["sentence"])
     for lab in labs:
         yield from (error(f"{lab['name']}: {sentence.split(':')[0]}", sentence) for sentence in lab["failures"])
-    failed = [(lab, number > 0, check) for lab in labs for number, check in enumerate(summary.failing(lab))]
+        if silent := summary.without_answer(lab):
+            yield error(f"{lab['name']}: no answer", silent)
+    failed = [(lab, number > 0, check) for lab in labs for number, check in enumerate(summary.answered(lab))]
     ordered = sorted(failed, key=lambda found: (found[1], summary.badness(found[2])))
     yield from (_check(lab, check) for lab, _, check in ordered)
     if regressions.is_worse(report):

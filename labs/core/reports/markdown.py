@@ -67,7 +67,9 @@ def _listed(title: str, sentences: Sequence[str]) -> Iterator[str]:
 
 def _failures(lab: Record) -> Iterator[str]:
     """What the table of checks has no room for: message, arbiter, diagnosis."""
-    yield from _listed("Failed checks: where it begins, then worst first", [_failure(c) for c in summary.failing(lab)])
+    if silent := summary.without_answer(lab):
+        yield from ("", f"{silent}: they are in the table below")
+    yield from _listed("Failed checks: where it begins, then worst first", [_failure(c) for c in summary.answered(lab)])
 
 
 def _failure(check: Record) -> str:

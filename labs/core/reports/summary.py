@@ -70,6 +70,17 @@ def unanswered(lab: Record, check: Record) -> bool:
     return bool(lab["failures"]) and check["message"].startswith(MISSING)
 
 
+def answered(lab: Record) -> list[Record]:
+    """The failed checks that say something by themselves, in the order of `failing`."""
+    return [c for c in failing(lab) if not unanswered(lab, c)]
+
+
+def without_answer(lab: Record) -> str:
+    """`60 checks without an answer because of that`, to stand below the stages that failed; "" where there is none."""
+    silent = sum(c["status"] != "passed" and unanswered(lab, c) for c in lab["checks"])
+    return f"{count(silent, 'check')} without an answer because of that" if silent else ""
+
+
 def tightest(lab: Record) -> Record | None:
     """The `close` check with the least headroom (any check where none is close), None when no check has one.
 

@@ -44,9 +44,11 @@ def test_the_worst_of_all_configs_comes_first():
 
 def test_what_did_not_run_comes_before_what_follows_from_it():
     lab = reports.lab(status="failed", failures=["stage forward: raised\nFile x"], checks=[reports.missing("a")])
-    first, second = annotations(reports.report(lab))
+    lab["checks"].append(reports.over("b", 1.0))
+    first, second, third = annotations(reports.report(lab))
     assert first.startswith("::error title=lora%3A stage forward::stage forward: raised%0AFile x")
-    assert "lora%3A a" in second
+    assert second == "::error title=lora%3A no answer::1 check without an answer because of that"
+    assert "lora%3A b" in third
 
 
 def test_an_annotation_points_into_the_page():

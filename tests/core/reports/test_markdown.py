@@ -42,6 +42,14 @@ def test_a_red_report_says(fact):
     assert fact in markdown(reports.red())
 
 
+def test_checks_without_an_answer_are_counted_and_stay_in_the_table():
+    checks = [reports.missing("a"), reports.over("b", 1.0)]
+    text = markdown(reports.report(reports.lab(status="failed", failures=["stage forward: raised"], checks=checks)))
+    assert "1 check without an answer because of that" in text
+    assert re.findall(r"^- (\w) \(close\)", text, re.MULTILINE) == ["b"]
+    assert any("<code>a</code>" in row for row in rows(text))
+
+
 def test_a_row_has_headroom_error_and_worst_element():
     row = next(line for line in rows(markdown(reports.plainly_red())) if "b/c" in line)
     assert row == (r"| <code>b/c</code> | close | **failed** | -3 | 0.25 | 1 | 0.5 | 0.25 | \[1, 2\] |")
