@@ -3,6 +3,7 @@
 import re
 import resource
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -24,7 +25,11 @@ if TYPE_CHECKING:
 
 SCHEMA = "framework-lab/report/1"
 SECONDS = re.compile(r"was stopped after [\d.e+]+ s")
-CUT_SHORT = re.compile(rf"{NOT_EXERCISED}: stage \S+: [\w, ]*(was|were) (stopped after|not begun within) [\d.e+]+ s")
+ENDED = rf"{NOT_EXERCISED}: stage \S+: [\w, ]*(was|were) "
+CUT_SHORT = {  # what ended a process from outside, by how it is told
+    "the time limit came": re.compile(ENDED + r"(stopped after|not begun within) [\d.e+]+ s"),
+    "a process was killed from outside, as for want of memory,": re.compile(ENDED + "killed by SIGKILL"),
+}
 NOT_ASKED = OwnParts()
 EXIT = {"passed": 0, "failed": 1, "error": 3}
 
@@ -101,8 +106,8 @@ def _status(checks: Sequence[Check], judged: Judged, expected: Expected, failure
         return "error"
     if any(r.crashed for r in judged.ran) and not own.complete:
         return "error"
-    late = [v for v in judged.verdicts if _is_late(v)]
-    others = [v for v in judged.verdicts if v not in late]
+    lost = [v for v in judged.verdicts if _lost_to(v)]
+    others = [v for v in judged.verdicts if v not in lost]
     good = (
         bool(checks)
         and all(c.status == "passed" for c in checks)
@@ -111,17 +116,18 @@ def _status(checks: Sequence[Check], judged: Judged, expected: Expected, failure
         and len(failures) == len(_cut_short(judged))
         and not expected.wiring.problems
     )
-    return "failed" if not good else "error" if late else "passed"
+    return "failed" if not good else "error" if lost else "passed"
 
 
-def _is_late(verdict: Verdict) -> bool:
-    """Whether the time limit came before the fault had run, which says nothing of any check."""
-    return verdict.status != "caught" and bool(CUT_SHORT.match(verdict.message))
+def _lost_to(verdict: Verdict) -> str:
+    """What ended the process of a fault before it had run, which says nothing of any check; "" when nothing did."""
+    caught = verdict.status == "caught"
+    return "" if caught else next((what for what, told in CUT_SHORT.items() if told.match(verdict.message)), "")
 
 
 def _cut_short(judged: Judged) -> list[str]:
-    late = sum(map(_is_late, judged.verdicts))
-    return [f"the time limit came before {count(late, 'known fault')} had run"] if late else []
+    lost = Counter(filter(None, map(_lost_to, judged.verdicts)))
+    return [f"{what} before {count(number, 'known fault')} had run" for what, number in lost.items()]
 
 
 def _stage_failures(ran: Sequence[Ran]) -> list[str]:

@@ -5,6 +5,7 @@ import pytest
 from labs.core.report import _cut_short, _stages_failed, _status
 
 LATE = "not exercised: stage pass: was stopped after 2.5 s, in stage resume"
+KILLED = "not exercised: stage direct: rank 1 was killed by SIGKILL, in stage direct"
 
 
 @pytest.mark.parametrize(
@@ -39,6 +40,8 @@ def status(*verdicts, check="passed", failures=()):
 def test_faults_that_had_no_time_to_run_leave_a_run_not_completed():
     assert status(("caught", ""), ("missed", LATE)) == "error"
     assert status(("missed", LATE.replace("stopped", "not begun").replace("after", "within"))) == "error"
+    assert status(("caught", ""), ("missed", KILLED)) == "error"
+    assert status(("caught", ""), ("missed", KILLED.replace("KILL", "SEGV"))) == "failed"
     assert status(("caught", "")) == "passed"
 
 
@@ -58,4 +61,8 @@ def test_a_fault_that_was_missed_in_time_stays_missed(message):
 
 def test_how_many_faults_had_no_time_is_said():
     late = SimpleNamespace(status="missed", message=LATE)
-    assert _cut_short(SimpleNamespace(verdicts=[late] * 2)) == ["the time limit came before 2 known faults had run"]
+    killed = SimpleNamespace(status="missed", message=KILLED)
+    assert _cut_short(SimpleNamespace(verdicts=[late, killed, late])) == [
+        "the time limit came before 2 known faults had run",
+        "a process was killed from outside, as for want of memory, before 1 known fault had run",
+    ]
