@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from labs.core.errors import RequestError
 from labs.core.loading.nearest import nearest
+from labs.core.process.pack import KINDS
 
 HEADER = 100_000_000  # bytes: what the format itself allows
 DAMAGE = (
@@ -28,10 +29,7 @@ DAMAGE = (
     EOFError,
     zipfile.BadZipFile,
 )
-DTYPES = {
-    "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
-    "U8": "u1", "BOOL": "?",
-}  # fmt: skip
+DTYPES = {**{kind: code for code, kind in KINDS.items()}, "F16": "<f2", "BF16": "<u2"}  # more than we write ourselves
 
 
 def read_tensor(file: Path, name: str) -> NDArray[Any]:
