@@ -143,13 +143,11 @@ def verdicts(
     doubt = f"the good run beside it fails at {', '.join(wrong[:4])}" if wrong else _doubled(bench.good, ran)
     found = []
     for control, case in bench.faulty:
-        broken = [*(r.failure for r in ran if r.case is case and r.failure), *filter(None, [_doubled(case, ran)])]
+        broken = next((r.failure for r in ran if r.case is case and r.failure), "") or _doubled(case, ran)
         own = _judged(items_of(case, ran), facts)
         observed = Observed(own, dict(packs))
         checks = _judge_changed(own, observed, paths, rules, reference, good, tolerances)
-        found.append(
-            verdict(control, tuple(good.values()), checks, f"{NOT_EXERCISED}: {broken[0]}" if broken else doubt)
-        )
+        found.append(verdict(control, tuple(good.values()), checks, f"{NOT_EXERCISED}: {broken}" if broken else doubt))
     return tuple(map(_where_seen, found)) if narrow else tuple(found)
 
 
@@ -200,7 +198,7 @@ def reads(rule: Rule) -> set[str]:
 
 def verdict(control: Control, good: Sequence[Check], checks: Sequence[Check], broken: str = "") -> Verdict:
     """Compare what failed with what has to fail and what may; a `broken` fault proves nothing."""
-    owed = {key for key in dict.fromkeys(map(_key, (*good, *checks))) if picks(*key, control.must)}
+    owed = {key for key in {*map(_key, (*good, *checks))} if picks(*key, control.must)}
     must = [c for c in checks if _key(c) in owed]
     failed = [c for c in checks if c.status != "passed"]
     unmatched = [p for p in control.must if not any(picks(*key, (p,)) for key in map(_key, must))]

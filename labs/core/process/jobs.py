@@ -95,6 +95,9 @@ class JobResult:
     log_tail: str
 
 
+_OWN = ("stage", "resumes")  # of a task; the rest is the same for all stages of a case
+
+
 def plain(record: Job | Outcome | JobResult) -> dict[str, Any]:
     """A record as JSON can hold it. Nothing is copied, which `dataclasses.asdict` does a hundred times as slowly.
 
@@ -111,20 +114,16 @@ def plain(record: Job | Outcome | JobResult) -> dict[str, Any]:
 
 
 def _apart(task: Task, numbers: dict[tuple[Any, ...], int], shared: list[dict[str, Any]]) -> list[Any]:
-    """The number of the entry in `shared` that has most of a task, and what the task has for itself."""
+    """The number of the entry in `shared` that has most of a task, and what the task has for itself.
+
+    The stages of a case have one config object: that it is the same says enough, and is found out at once.
+    """
     rest = {name: value for name, value in vars(task).items() if name not in _OWN}
-    plainly = {
-        **rest,
-        "config": id(task.config),
-        "swap": tuple(task.swap.items()),
-    }  # the cases of a run share no config
-    number = numbers.setdefault(tuple(plainly.values()), len(shared))
+    alike = {**rest, "config": id(task.config), "swap": tuple(task.swap.items())}
+    number = numbers.setdefault(tuple(alike.values()), len(shared))
     if number == len(shared):
         shared.append(rest)
     return [number, *(getattr(task, name) for name in _OWN)]
-
-
-_OWN = ("stage", "resumes")  # of a task; the rest is the same for all stages of a case
 
 
 def job_from(values: Mapping[str, Any]) -> Job:
